@@ -1,0 +1,53 @@
+"""Outlier detection on data that must stay private.
+
+Reference data becomes a histogram once, with noise; everything after that only reads the histogram.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpoutlier.detectors.grid import DPGridKNN, GridKNN
+    from dpoutlier.detectors.knn import KNN
+    from dpoutlier.detectors.loading import load
+    from dpoutlier.domain import Bounds
+    from dpoutlier.guarantee import Guarantee, Neighbours
+    from dpoutlier.statement import PrivacyStatement
+    from dpoutlier.trusted.keyed import secrets_may_travel
+
+__all__ = [
+    "KNN",
+    "Bounds",
+    "DPGridKNN",
+    "GridKNN",
+    "Guarantee",
+    "Neighbours",
+    "PrivacyStatement",
+    "load",
+    "secrets_may_travel",
+]
+
+_HOME = {
+    "KNN": "detectors.knn",
+    "Bounds": "domain",
+    "DPGridKNN": "detectors.grid",
+    "GridKNN": "detectors.grid",
+    "Guarantee": "guarantee",
+    "Neighbours": "guarantee",
+    "PrivacyStatement": "statement",
+    "load": "detectors.loading",
+    "secrets_may_travel": "trusted.keyed",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: ``import dpoutlier`` and ``--help`` stay fast."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'dpoutlier' has no attribute {name!r}")
+    value = getattr(import_module(f"dpoutlier.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

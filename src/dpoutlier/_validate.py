@@ -1,0 +1,62 @@
+"""One function per wording: which argument, what it must be, what it was, and what to do."""
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["at_least_one", "bad", "one_of", "optional_at_least", "share", "true_or_false"]
+
+
+def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
+    """The error for an argument; to be raised by the caller."""
+    return InvalidParameterError(f"{name} must be {must}, got {got!r}." + (f" {remedy}" if remedy else ""))
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def at_least_one(most: int = 2**53, **named: Any) -> int:
+    """``at_least_one(k=k)``: the one named value as an int in 1..most."""
+    ((name, value),) = named.items()
+    if not is_whole(value) or not 1 <= value <= most:
+        limit = "" if most == 2**53 else f" and at most {most}"
+        raise bad(name, f"a whole number of at least 1{limit}", value)
+    return int(value)
+
+
+def optional_at_least(least: int, **named: Any) -> int | None:
+    ((name, value),) = named.items()
+    if value is None:
+        return None
+    if not is_whole(value) or value < least:
+        raise bad(name, f"a whole number of at least {least}, or None for no limit", value)
+    return int(value)
+
+
+def true_or_false(**named: Any) -> bool:
+    ((name, value),) = named.items()
+    if not isinstance(value, bool | np.bool_):
+        raise bad(name, "True or False", value)
+    return bool(value)
+
+
+def one_of(choices: Iterable[str], **named: Any) -> str:
+    ((name, value),) = named.items()
+    choices = [str(choice) for choice in choices]
+    if not isinstance(value, str) or value not in choices:
+        raise bad(name, "one of " + ", ".join(map(repr, choices)), value)
+    return str(value)
+
+
+def share(**named: Any) -> float:
+    """A number strictly between 0 and 1."""
+    ((name, value),) = named.items()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or not 0 < value < 1:
+        raise bad(name, "a number between 0 and 1, both excluded", value)
+    return float(value)

@@ -1,0 +1,1 @@
+"""Detectors: scikit-learn's contract over plans and models. Translation only."""

@@ -1,0 +1,109 @@
+"""What all detectors share: scikit-learn's methods, over an ``outlier_scores`` of their own."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpoutlier import tables
+from dpoutlier._validate import bad
+from dpoutlier.domain import Bounds, Domain
+from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
+
+__all__ = ["Detector"]
+
+
+class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
+    """Base of the detectors. ``score_samples`` is the negative of ``outlier_scores``, and here alone the sign turns."""
+
+    bounds: Any
+
+    @property
+    def fit_predict(self) -> NoReturn:
+        """Absent on purpose: it would label the reference rows themselves."""
+        raise AttributeError(
+            f"{type(self).__name__} has no fit_predict: it would publish labels of the reference rows, which the guarantee "
+            "does not cover. Fit on reference rows, then predict on other points."
+        )
+
+    def _declared_domain(self, X: Any) -> Domain:
+        """The domain of ``X`` from the declared bounds; sets ``n_features_in_`` and ``feature_names_in_``."""
+        n_features = tables.shape_of(X)
+        domain = Bounds.of(self.bounds).domain(n_features, tables.column_names(X))
+        validate_data(self, X, skip_check_array=True, reset=True)
+        if domain.names is not None:
+            self.feature_names_in_ = np.array(domain.names, dtype=object)
+        return domain
+
+    def _domain(self) -> Domain:
+        raise NotImplementedError
+
+    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _points(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        tables.shape_of(X)
+        if tables.is_frame(X) or not hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return tables.points_array(X, self._domain())
+
+    def outlier_scores(self, X: Any) -> NDArray[np.float64]:
+        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
+        points = self._points(X)
+        return self._outlier_scores(self._domain().positions(points.T))
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """The negative of ``outlier_scores``: larger means more normal."""
+        return -self.outlier_scores(X)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """``score_samples`` minus ``offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
+        """Which points have a value outside the declared bounds; they were scored as if it lay on the bound."""
+        return np.asarray(self._domain().outside(self._points(X)).any(axis=1))
+
+    def _threshold(self) -> float | None:
+        raise NotImplementedError
+
+    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
+        raise NotImplementedError
+
+    @property
+    def offset_(self) -> float:
+        """Minus the outlier score past which a point is predicted to be an outlier."""
+        check_is_fitted(self)
+        threshold = self._threshold()
+        if threshold is None:
+            raise ThresholdNotSetError(
+                "no threshold is set, so there is nothing to predict with; scores need none. Fit with target_fpr=0.05 to "
+                "buy one, or call set_threshold(score=...)."
+            )
+        return -threshold
+
+    def set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> Detector:
+        """Move the threshold: to an expected false-positive rate, or to an outlier score. Free of privacy cost."""
+        check_is_fitted(self)
+        if (target_fpr is None) == (score is None):
+            raise InvalidParameterError("set_threshold takes either target_fpr or score, and exactly one of them.")
+        if score is not None and (not isinstance(score, numbers.Real) or math.isnan(score)):
+            raise bad("score", "a number", score)
+        self._set_threshold(target_fpr=target_fpr, score=score)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # in reference rows, where a refusal would tell something
+        return tags

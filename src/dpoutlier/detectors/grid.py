@@ -1,0 +1,245 @@
+"""The paper's detectors on a grid: the non-private grid modification, and its private version (Section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.guarantee import Guarantee
+from dpoutlier.model import Model
+from dpoutlier.partitions.grid import Grid, bins_by_rule
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.plan import Plan
+from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+from dpoutlier.scoring.threads import thread_count
+
+__all__ = ["DPGridKNN", "GridKNN"]
+
+
+class _OnGrid(PartitionedDetector):
+    """What both grid detectors share."""
+
+    k: Any
+    bins: Any
+    weighted: Any
+    distance: Any
+    max_depth: Any
+    max_cells: Any
+    exhausted: Any
+
+    def _make_scorer(self) -> NearestCells:
+        return NearestCells(self.k, self.weighted, self.distance, self.max_depth, self.max_cells, self.exhausted)
+
+    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+        grid = Grid.of(self.bins, n_features)
+        return lambda _n_hint, _epsilon: grid
+
+    def walk(self, X: Any) -> Walks:
+        """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
+        points = self._points(X)
+        model = self.model_
+        assert isinstance(model.scorer, NearestCells)
+        positions = model.domain.positions(points.T)
+        return model.scorer.walk(positions, model.partition, model.counts, thread_count(self.n_jobs))
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        assert isinstance(model.partition, Grid)
+        scorer = {key: value for key, value in model.scorer.to_json().items() if key != "name"}
+        return {**super()._arguments_of(model), **scorer, "bins": list(model.partition.bins)}
+
+
+class GridKNN(_OnGrid):
+    """k-NN over the cells of a grid with exact counts. **Not private**: the twin of :class:`DPGridKNN`.
+
+    Parameters
+    ----------
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    k, weighted, distance, max_depth, max_cells, exhausted
+        See :class:`DPGridKNN`.
+    bins : int or sequence of int
+        Bins per feature.
+    target_fpr : float, optional
+        Set the threshold so that about this share of the reference rows lies above it.
+    n_jobs : int, optional
+        Threads for scoring.
+
+    Examples
+    --------
+    >>> twin = GridKNN(bounds=(0, 10), bins=10, k=2).fit([[1.5], [1.7], [2.5]])
+    >>> twin.outlier_scores([[1.5], [4.5]]).tolist()
+    [0.0, 0.3]
+    """
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        *,
+        k: int = 10,
+        bins: Any = 5,
+        weighted: bool = False,
+        distance: str = "cell",
+        max_depth: int | None = 4,
+        max_cells: int = 100_000,
+        exhausted: str = "outlying",
+        target_fpr: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.bounds = bounds
+        self.k = k
+        self.bins = bins
+        self.weighted = weighted
+        self.distance = distance
+        self.max_depth = max_depth
+        self.max_cells = max_cells
+        self.exhausted = exhausted
+        self.target_fpr = target_fpr
+        self.n_jobs = n_jobs
+
+    def _plan(self, domain: Domain) -> Plan:
+        return Plan(
+            detector="GridKNN",
+            domain=domain,
+            partition=self._partition_maker(domain.n_features),
+            scorer=self._make_scorer(),
+            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="GridKNN"),)),
+            target_fpr=self._target_fpr(),
+            n_jobs=thread_count(self.n_jobs),
+        )
+
+
+class DPGridKNN(_OnGrid, PrivateDetector):
+    """k-NN outlier detection over a grid of noisy counts, under differential privacy (the paper's DP Grid k-NN).
+
+    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done.
+
+    Parameters
+    ----------
+    epsilon : number, Fraction or str
+        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    neighbours : {"add-or-remove-one", "replace-one"}
+        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
+    rows_per_person : int
+        The most rows that one person has; multiplies the noise.
+    n_hint : int or "buy", optional
+        A *public* guess of the number of rows, for ``bins="auto"``; or buy one for 5 % of epsilon. Never the true number.
+    k : int
+        Noisy rows to gather.
+    bins : int, sequence of int, or "auto"
+        Bins per feature; "auto" takes them from ``n_hint``, epsilon and the number of features.
+    weighted : bool
+        Sum of count times distance, instead of the last distance.
+    distance : {"cell", "point"}
+        Between the centroids of the cell and of the home cell, as Algorithm 1 prints, or from the point. With "point" much of
+        the score is about the point and not about the data: compare with the data-free control.
+    max_depth : int or None
+        Most grid steps from home.
+    max_cells : int
+        Most cells to visit.
+    exhausted : {"outlying", "as-printed"}
+        What a walk that did not gather k rows scores.
+    holder : {"auto", "dense", "keyed"}
+        "dense" can be published; "keyed" takes any grid and is secret; "auto" is dense up to four million cells.
+    target_fpr : float, optional
+        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
+    threshold_share : float
+        Share of epsilon that the threshold costs.
+    n_jobs : int, optional
+        Threads for scoring.
+    unsafe_seed : int, optional
+        Predictable noise, for tests. Not private.
+    unsafe_float_laplace : bool
+        The paper's floating-point noise, for its reproduction. Not private.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was released, and nothing else.
+    offset_ : float
+        Minus the threshold on the outlier score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> detector = DPGridKNN(epsilon=1, bounds=(-8, 8), n_hint=2000).fit(reference)
+    >>> inlier, outlier = detector.outlier_scores([[0, 0], [7, -7]])
+    >>> bool(inlier < outlier)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: Any,
+        *,
+        bounds: Any = None,
+        neighbours: str = "add-or-remove-one",
+        rows_per_person: int = 1,
+        n_hint: Any = None,
+        k: int = 10,
+        bins: Any = "auto",
+        weighted: bool = False,
+        distance: str = "cell",
+        max_depth: int | None = 4,
+        max_cells: int = 100_000,
+        exhausted: str = "outlying",
+        holder: str = "auto",
+        target_fpr: float | None = None,
+        threshold_share: float = 0.05,
+        n_jobs: int | None = None,
+        unsafe_seed: int | None = None,
+        unsafe_float_laplace: bool = False,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.neighbours = neighbours
+        self.rows_per_person = rows_per_person
+        self.n_hint = n_hint
+        self.k = k
+        self.bins = bins
+        self.weighted = weighted
+        self.distance = distance
+        self.max_depth = max_depth
+        self.max_cells = max_cells
+        self.exhausted = exhausted
+        self.holder = holder
+        self.target_fpr = target_fpr
+        self.threshold_share = threshold_share
+        self.n_jobs = n_jobs
+        self.unsafe_seed = unsafe_seed
+        self.unsafe_float_laplace = unsafe_float_laplace
+
+    def _by_rule(self) -> bool:
+        if isinstance(self.bins, str) and self.bins != "auto":
+            raise bad("bins", "'auto', a whole number, or one for each feature", self.bins)
+        return isinstance(self.bins, str)
+
+    def _checked_n_hint(self) -> int | Literal["buy"] | None:
+        n_hint = super()._checked_n_hint()
+        return n_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
+
+    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+        if not self._by_rule():
+            return super()._partition_maker(n_features)
+
+        def by_rule(n_hint: int | None, epsilon: float) -> Partition:
+            if n_hint is None or epsilon == float("inf"):
+                raise InvalidParameterError(
+                    "bins='auto' needs n_hint, a public guess of the number of rows such as n_hint=5000 (never the true "
+                    "number), or n_hint='buy' to spend 5 % of a finite epsilon on it; or give bins=5."
+                )
+            return Grid.of(bins_by_rule(n_hint, epsilon, n_features), n_features)
+
+        return by_rule
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        arguments = super()._arguments_of(model)
+        return {**arguments, "holder": model.counts.kind if model.counts.kind in {"dense", "keyed"} else "auto"}

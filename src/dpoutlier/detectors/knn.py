@@ -1,0 +1,75 @@
+"""Plain k-NN (Section 3.2 of the paper). Not private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, share, true_or_false
+from dpoutlier.detectors.base import Detector
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ThresholdNotSetError
+from dpoutlier.trusted.neighbours import ReferenceNeighbours
+
+__all__ = ["KNN"]
+
+
+class KNN(Detector):
+    r"""Euclidean k-NN outlier detection in the unit cube. **Not private**: it keeps the reference rows.
+
+    The score of a point y with nearest reference rows :math:`x_1, \dots, x_k` is :math:`\|x_k - y\|_2` (eq. 1) or, weighted,
+    :math:`\sum_i \|x_i - y\|_2` (eq. 2). Rows that do not exist lie at the cube's diameter.
+
+    Parameters
+    ----------
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    k : int
+    weighted : bool
+    target_fpr : float, optional
+        Set the threshold so that this share of the reference rows would lie above it.
+
+    Examples
+    --------
+    >>> KNN(bounds=(0, 10), k=1).fit([[1.0], [2.0]]).outlier_scores([[4.0]]).round(6).tolist()
+    [0.2]
+    """
+
+    def __init__(
+        self, bounds: Any = None, *, k: int = 10, weighted: bool = False, target_fpr: float | None = None
+    ) -> None:
+        self.bounds = bounds
+        self.k = k
+        self.weighted = weighted
+        self.target_fpr = target_fpr
+
+    def fit(self, X: Any, y: Any = None) -> KNN:
+        """Keep the reference rows ``X``; ``y`` is ignored."""
+        k = at_least_one(k=self.k)
+        true_or_false(weighted=self.weighted)
+        fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
+        self.neighbours_ = ReferenceNeighbours(X, self._declared_domain(X), k)
+        self.score_histogram_ = (
+            None if fpr is None else self.neighbours_.score_histogram(fpr, weighted=bool(self.weighted))
+        )
+        self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
+        return self
+
+    def _domain(self) -> Domain:
+        return self.neighbours_.domain
+
+    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+        return self.neighbours_.outlier_scores(positions, weighted=bool(self.weighted))
+
+    def _threshold(self) -> float | None:
+        return self.threshold_
+
+    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
+        if target_fpr is None:
+            self.threshold_ = score
+        elif self.score_histogram_ is None:
+            raise ThresholdNotSetError("fit with target_fpr=0.05 before aiming at another false-positive rate.")
+        else:
+            self.threshold_ = self.score_histogram_.threshold(target_fpr)

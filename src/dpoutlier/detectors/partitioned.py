@@ -1,0 +1,176 @@
+"""What all detectors over a partition share, private or not: they hold a model, and a model is what was released."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad, is_whole, one_of, share, true_or_false
+from dpoutlier.detectors.base import Detector
+from dpoutlier.domain import Bounds, Domain
+from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier.guarantee import Guarantee, as_epsilon
+from dpoutlier.model import Model
+from dpoutlier.modelfile import save_model
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.plan import Plan
+from dpoutlier.scoring.scorer import Scorer
+from dpoutlier.scoring.threads import thread_count
+from dpoutlier.statement import PrivacyStatement
+from dpoutlier.trusted.fit import fit_model
+
+__all__ = ["PartitionedDetector", "PrivateDetector"]
+
+HOLDERS = ("auto", "dense", "keyed")
+NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
+INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
+SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
+FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
+
+
+class PartitionedDetector(Detector):
+    """A detector whose fitted state is one ``model_``."""
+
+    model_: Model
+    n_jobs: Any
+
+    def _make_scorer(self) -> Scorer:
+        raise NotImplementedError
+
+    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+        """How to make the partition from (number of rows or None, epsilon per row)."""
+        raise NotImplementedError
+
+    def _plan(self, domain: Domain) -> Plan:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> PartitionedDetector:
+        """Fit on the reference rows ``X``; ``y`` is ignored."""
+        self.model_ = fit_model(X, self._plan(self._declared_domain(X)))
+        return self
+
+    @classmethod
+    def _of_model(cls, model: Model) -> PartitionedDetector:
+        """A fitted detector from a model that was loaded."""
+        detector = cls(**cls._arguments_of(model))
+        detector.model_ = model
+        detector.n_features_in_ = model.domain.n_features
+        if model.domain.names is not None:
+            detector.feature_names_in_ = np.array(model.domain.names, dtype=object)
+        return detector
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        domain = model.domain
+        histogram = model.score_histogram
+        return {
+            "bounds": Bounds(domain.lower, domain.upper, domain.names),
+            "target_fpr": None if histogram is None else histogram.target_fpr,
+        }
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the model to a file: ``.dpo`` if it may be published, ``.secret.dpo`` (mode 0600) if it must not."""
+        self._domain()
+        return save_model(self.model_, path, overwrite=overwrite)
+
+    def privacy_statement(self) -> PrivacyStatement:
+        """What the fit promises, as data; print it for the page."""
+        self._domain()
+        return self.model_.privacy_statement()
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        return self.model_.guarantee
+
+    def _domain(self) -> Domain:
+        from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415
+
+        check_is_fitted(self)
+        return self.model_.domain
+
+    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+        return self.model_.outlier_scores(positions, thread_count(self.n_jobs))
+
+    def _threshold(self) -> float | None:
+        return self.model_.threshold
+
+    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
+        if target_fpr is not None:
+            self.model_ = self.model_.with_target_fpr(target_fpr)
+        elif score is not None:
+            self.model_ = self.model_.with_threshold(score)
+
+    def _target_fpr(self) -> float | None:
+        return None if self.target_fpr is None else share(target_fpr=self.target_fpr)
+
+    target_fpr: Any
+
+
+class PrivateDetector(PartitionedDetector):
+    """The arguments that every private detector takes, made into a plan."""
+
+    epsilon: Any
+    neighbours: Any
+    rows_per_person: Any
+    n_hint: Any
+    threshold_share: Any
+    holder: Any
+    unsafe_seed: Any
+    unsafe_float_laplace: Any
+
+    def _guarantee(self) -> Guarantee:
+        epsilon = as_epsilon(self.epsilon)
+        voided = [INFINITE] if epsilon is None else []
+        voided += [SEEDED] if self.unsafe_seed is not None else []
+        voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
+        for reason in voided:
+            warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=4)
+        return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided))
+
+    def _checked_n_hint(self) -> int | Literal["buy"] | None:
+        if self.n_hint is None or self.n_hint == "buy":
+            return "buy" if self.n_hint == "buy" else None
+        if not is_whole(self.n_hint) or self.n_hint < 1:
+            raise bad(
+                "n_hint",
+                "a public guess of the number of rows, 'buy', or None",
+                self.n_hint,
+                "Never pass the true number: it would stand in the model.",
+            )
+        return int(self.n_hint)
+
+    def _plan(self, domain: Domain) -> Plan:
+        if self.unsafe_seed is not None and not is_whole(self.unsafe_seed):
+            raise bad("unsafe_seed", "a whole number or None", self.unsafe_seed)
+        return Plan(
+            detector=type(self).__name__,
+            domain=domain,
+            partition=self._partition_maker(domain.n_features),
+            scorer=self._make_scorer(),
+            guarantee=self._guarantee(),
+            holder=one_of(HOLDERS, holder=self.holder),
+            n_hint=self._checked_n_hint(),
+            target_fpr=self._target_fpr(),
+            threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),
+            unsafe_seed=self.unsafe_seed,
+            unsafe_float=bool(self.unsafe_float_laplace),
+            n_jobs=thread_count(self.n_jobs),
+        )
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        guarantee = model.guarantee
+        bought = any(charge.purpose == "number of rows" for charge in model.charges)
+        return {
+            **super()._arguments_of(model),
+            "epsilon": float("inf") if guarantee.epsilon is None else guarantee.epsilon,
+            "neighbours": guarantee.neighbours.value,
+            "rows_per_person": guarantee.rows_per_person,
+            "n_hint": "buy" if bought else model.n_hint,
+        }

@@ -1,0 +1,47 @@
+"""Errors of dpoutlier. Messages name the argument, the value and the remedy, and never a reference value."""
+
+__all__ = [
+    "DpoutlierError",
+    "InvalidParameterError",
+    "ModelFileError",
+    "PointsError",
+    "ReferenceError",
+    "SecretError",
+    "ThresholdNotSetError",
+    "UnsafeWarning",
+]
+
+
+class DpoutlierError(Exception):
+    """Base of every error that dpoutlier raises on purpose."""
+
+
+class InvalidParameterError(DpoutlierError, ValueError):
+    """An argument has a value that cannot be used."""
+
+
+class PointsError(DpoutlierError, ValueError):
+    """Points to be scored do not fit the model. Points are public, so the message may show them."""
+
+
+class ReferenceError(DpoutlierError, ValueError):  # noqa: A001 - ours is about reference data, not weak references
+    """The reference data could not be read.
+
+    The text is fixed: an error that depended on a row would tell something about it.
+    """
+
+
+class SecretError(DpoutlierError):
+    """A secret (keyed, unsafe or non-private) model was about to be treated as a publishable one."""
+
+
+class ModelFileError(DpoutlierError):
+    """A model file is missing, damaged, from a newer version, or not a model file at all."""
+
+
+class ThresholdNotSetError(DpoutlierError, AttributeError):
+    """A prediction was asked for, and no threshold has been bought or set."""
+
+
+class UnsafeWarning(UserWarning):
+    """The requested mode gives no privacy."""

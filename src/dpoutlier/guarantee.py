@@ -1,0 +1,125 @@
+"""What is promised: the neighbouring relation, the sensitivity, and what each part of a fit costs."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from dpoutlier._validate import at_least_one, bad, one_of
+
+__all__ = ["Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
+
+
+class Neighbours(StrEnum):
+    """Which two data sets must be hard to tell apart."""
+
+    ADD_OR_REMOVE_ONE = "add-or-remove-one"
+    REPLACE_ONE = "replace-one"
+
+
+def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row: int = 1) -> int:
+    """L1 change of the whole vector of counts between neighbours, in rows.
+
+    ``cells_per_row`` is the number of cells of the partition that a row is counted in: 1 for a grid.
+
+    >>> sensitivity(Neighbours.ADD_OR_REMOVE_ONE), sensitivity(Neighbours.REPLACE_ONE)
+    (1, 2)
+    """
+    match neighbours:
+        case Neighbours.ADD_OR_REMOVE_ONE:
+            changes = 1  # one cell changes by one
+        case Neighbours.REPLACE_ONE:
+            changes = 2  # one cell loses the row, another gains it
+    return changes * rows_per_person * cells_per_row
+
+
+def as_epsilon(value: Any) -> Fraction | None:
+    """The number a user wrote, exactly; None for infinity.
+
+    A float means the decimal that it prints as: 0.1 is one tenth, and not the slightly larger binary number.
+
+    >>> as_epsilon(0.1), as_epsilon("1/3"), as_epsilon(float("inf"))
+    (Fraction(1, 10), Fraction(1, 3), None)
+    """
+    remedy = "Give a positive number such as 0.5 (float, Fraction, Decimal, or text such as '1/3')."
+    exact: Fraction | None = None
+    try:
+        if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
+            raise TypeError
+        if isinstance(value, str | Fraction | Decimal | numbers.Integral):
+            exact = Fraction(str(value))
+        elif float(value) != math.inf:
+            exact = Fraction(repr(float(value)))
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        if str(value).strip().lower() not in {"inf", "infinity"}:
+            raise bad("epsilon", "a positive number", value, remedy) from None
+    if exact is not None and exact <= 0:
+        raise bad("epsilon", "a positive number", value, remedy)
+    return exact
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One part of a fit that reads reference rows, and what it costs.
+
+    ``epsilon`` is the most it may cost; the noise is drawn at ``rate``, rounded down, so ``epsilon_in_use`` is at most that.
+    """
+
+    purpose: str
+    epsilon: Fraction
+    sensitivity: int
+    rate: Fraction
+
+    @property
+    def epsilon_in_use(self) -> Fraction:
+        return self.rate * self.sensitivity
+
+    @property
+    def scale(self) -> float:
+        """Scale of the noise, in rows: sensitivity over epsilon."""
+        return float(1 / self.rate)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """The promise of one fit. ``epsilon`` is its total, and None where nothing is promised.
+
+    Parameters
+    ----------
+    epsilon : Fraction or None
+    neighbours : Neighbours
+    rows_per_person : int
+        A person has at most this many rows; the unit of protection is a person (with 1: a row).
+    delta : int
+        Always 0: pure differential privacy.
+    voided_by : tuple of str
+        Reasons why there is no guarantee after all; empty for a private fit.
+    """
+
+    epsilon: Fraction | None
+    neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE
+    rows_per_person: int = 1
+    delta: int = 0
+    voided_by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))
+        at_least_one(rows_per_person=self.rows_per_person)
+
+    @property
+    def private(self) -> bool:
+        return self.epsilon is not None and not self.voided_by
+
+    def sensitivity(self, cells_per_row: int = 1) -> int:
+        return sensitivity(self.neighbours, self.rows_per_person, cells_per_row)
+
+    def epsilon_for(self, neighbours: Neighbours) -> Fraction | None:
+        """The same noise read under either relation: replace-one always costs twice add-or-remove-one."""
+        if self.epsilon is None:
+            return None
+        return self.epsilon * Fraction(sensitivity(neighbours), sensitivity(self.neighbours))

@@ -1,0 +1,1 @@
+"""Holders of noisy counts: one interface, "the noisy count of these cells"."""

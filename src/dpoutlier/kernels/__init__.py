@@ -1,0 +1,1 @@
+"""Compiled kernels. They see integers and arrays, and import nothing but each other."""

@@ -1,0 +1,62 @@
+"""The one numba policy: no GIL, no fast-math, a disk cache that notices an edit in any kernel file."""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+__all__ = ["cache_folder", "kernel"]
+
+
+def _digest_of_kernels() -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def cache_folder() -> Path | None:
+    """Folder for compiled kernels, named by the content of all kernel files; None: no folder can be written.
+
+    numba looks only at the file of the outermost kernel, so an edit in a kernel that it calls would go unseen. With the
+    digest of all files in the folder's name an edit anywhere starts an empty cache.
+    """
+    if os.environ.get("DPOUTLIER_KERNEL_CACHE") == "0":
+        return None
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    roots = [Path(__file__).parent / "__pycache__", home / "dpoutlier"]
+    if numba.config.CACHE_DIR:
+        roots.insert(0, Path(numba.config.CACHE_DIR))
+    name = f"kernels-{_digest_of_kernels()}"
+    return next((root / name for root in roots if _writable(root / name)), None)
+
+
+_FOLDER = cache_folder()
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` at its first call; the types are those of the call."""
+    before = numba.config.CACHE_DIR
+    # numba asks for the folder while it decorates, and only then.
+    numba.config.CACHE_DIR = str(_FOLDER or before)
+    try:
+        compiled: Callable[P, R] = numba.njit(nogil=True, cache=_FOLDER is not None)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled

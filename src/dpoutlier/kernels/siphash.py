@@ -1,0 +1,60 @@
+"""SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed pseudo-random function, here of three words of 64 bits."""
+
+from typing import Any
+
+import numpy as np
+
+from dpoutlier.kernels.jit import kernel
+
+__all__ = ["siphash_words"]
+
+V0 = np.uint64(0x736F6D6570736575)
+V1 = np.uint64(0x646F72616E646F6D)
+V2 = np.uint64(0x6C7967656E657261)
+V3 = np.uint64(0x7465646279746573)
+LENGTH_BLOCK = np.uint64(24 << 56)  # the message has 24 bytes
+FINAL = np.uint64(0xFF)
+WORD = np.uint64(64)
+B13, B16, B17, B21, B32 = (np.uint64(bits) for bits in (13, 16, 17, 21, 32))
+
+
+@kernel
+def rotate(x: Any, bits: Any) -> Any:
+    return (x << bits) | (x >> (WORD - bits))
+
+
+@kernel
+def sip_round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
+    v0 += v1
+    v1 = rotate(v1, B13) ^ v0
+    v0 = rotate(v0, B32)
+    v2 += v3
+    v3 = rotate(v3, B16) ^ v2
+    v0 += v3
+    v3 = rotate(v3, B21) ^ v0
+    v2 += v1
+    v1 = rotate(v1, B17) ^ v2
+    v2 = rotate(v2, B32)
+    return v0, v1, v2, v3
+
+
+@kernel
+def absorb(v0: Any, v1: Any, v2: Any, v3: Any, block: Any) -> Any:
+    v3 ^= block
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ block, v1, v2, v3
+
+
+@kernel
+def siphash_words(key0: Any, key1: Any, first: Any, second: Any, third: Any) -> Any:
+    """SipHash-2-4 of the 24 bytes (first, second, third), little-endian, under the key (key0, key1)."""
+    v0, v1, v2, v3 = key0 ^ V0, key1 ^ V1, key0 ^ V2, key1 ^ V3
+    v0, v1, v2, v3 = absorb(v0, v1, v2, v3, first)
+    v0, v1, v2, v3 = absorb(v0, v1, v2, v3, second)
+    v0, v1, v2, v3 = absorb(v0, v1, v2, v3, third)
+    v0, v1, v2, v3 = absorb(v0, v1, v2, v3, LENGTH_BLOCK)
+    v2 ^= FINAL
+    for _ in range(4):
+        v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
+    return v0 ^ v1 ^ v2 ^ v3

@@ -1,0 +1,1 @@
+"""The noise: its exact law, where its bytes come from, how it is drawn."""

@@ -1,0 +1,110 @@
+"""The paper's partition: each feature cut into equal bins (Section 4.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, bad
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.kernels.ranks import LATTICE, GridArrays
+from dpoutlier.kernels.wide import multiply_add_arrays
+from dpoutlier.partitions.partition import MOST_CELLS, CellIds
+
+__all__ = ["Grid", "bins_by_rule"]
+
+MOST_BINS = 2**24
+FINEST_UNIT = 2**32
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of ``prod(bins)`` cells over the unit cube (the paper prints d**b; it is b**d).
+
+    >>> Grid((10, 10, 2)).n_cells
+    200
+    """
+
+    bins: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        n_cells = 1
+        for bins in self.bins:
+            n_cells *= at_least_one(MOST_BINS, bins=bins)
+            if n_cells > MOST_CELLS:
+                raise InvalidParameterError(
+                    f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be told "
+                    "apart. Use fewer bins or fewer features."
+                )
+
+    @classmethod
+    def of(cls, bins: Any, n_features: int) -> Grid:
+        """A grid from one number of bins for all features, or one for each."""
+        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
+            if len(bins) != n_features:
+                raise bad("bins", f"one number, or one for each of {n_features} features", bins)
+            return cls(tuple(at_least_one(MOST_BINS, bins=b) for b in bins))
+        return cls((at_least_one(MOST_BINS, bins=bins),) * n_features)
+
+    @property
+    def name(self) -> str:
+        return "grid"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.bins)
+
+    @property
+    def n_cells(self) -> int:
+        return math.prod(self.bins)
+
+    @property
+    def cells_per_row(self) -> int:
+        return 1
+
+    @property
+    def unit(self) -> int:
+        """The edge of the cube in the integers that cell distances are measured in.
+
+        The least common multiple of the bins, so that a step of 1 / b is a whole number; past 2**32, that.
+        """
+        return min(math.lcm(*self.bins), FINEST_UNIT)
+
+    def home(self, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
+        """Bin of each feature: ``(p * b) // 2**32``."""
+        return np.asarray(positions.astype(np.int64) * np.array(self.bins, np.int64) // LATTICE)
+
+    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        high = np.zeros(len(positions), np.uint64)
+        low = np.zeros(len(positions), np.uint64)
+        for j, bins in enumerate(self.bins):
+            home = positions[:, j].astype(np.uint64) * np.uint64(bins) >> np.uint64(32)
+            high, low = multiply_add_arrays(high, low, np.uint64(bins), home)
+        return np.stack([high, low], axis=-1)[:, np.newaxis, :]
+
+    def arrays(self) -> GridArrays:
+        lengths = [self.unit // bins for bins in self.bins]
+        return GridArrays(np.array(self.bins, np.int64), np.array(lengths, np.int64), self.unit)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "bins": list(self.bins)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Grid:
+        return cls(tuple(content["bins"]))
+
+
+def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int) -> int:
+    """Bins per feature from public numbers alone (the rule of Su et al. 2016): at least 2.
+
+    >>> bins_by_rule(n_rows=1000, epsilon_counts=1.0, n_features=2)
+    10
+    """
+    d = n_features
+    cells = max(n_rows * epsilon_counts / 10, 1.0) ** (2 * d / (2 + d))
+    return int(min(max(round(cells ** (1 / d)), 2), MOST_BINS))

@@ -1,0 +1,52 @@
+"""What counting, noise, holders, files and statements need to know of a partition, and all they may know."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CellIds", "MOST_CELLS", "Partition", "cell_ids", "cell_numbers"]
+
+CellIds = NDArray[np.uint64]
+"""Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
+
+MOST_CELLS = 2**128
+
+
+class Partition(Protocol):
+    """A public map from a row to the cells that it is counted in."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in files: ``grid``."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, at most 2**128. Ids run from 0 to this."""
+
+    @property
+    def cells_per_row(self) -> int:
+        """In how many cells a row is counted: the L1 sensitivity of the counts to one row more or less."""
+
+    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        """Ids of the cells of each row of ``positions``, of shape (n, cells_per_row, 2)."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All public numbers that make this partition."""
+
+
+def cell_ids(numbers: Any) -> CellIds:
+    """Ids from Python integers.
+
+    >>> cell_ids([5, 2**64 + 7]).tolist()
+    [[0, 5], [1, 7]]
+    """
+    return np.array([divmod(int(number), 2**64) for number in numbers], np.uint64).reshape(-1, 2)
+
+
+def cell_numbers(ids: CellIds) -> list[int]:
+    """Python integers from ids."""
+    return [(high << 64) | low for high, low in ids.reshape(-1, 2).tolist()]

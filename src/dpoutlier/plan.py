@@ -1,0 +1,66 @@
+"""A plan: every public choice of a fit, made before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpoutlier._validate import bad
+from dpoutlier.domain import Domain
+from dpoutlier.guarantee import Charge, Guarantee
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.scoring.scorer import Scorer
+
+__all__ = ["N_HINT_SHARE", "Plan", "charge"]
+
+N_HINT_SHARE = Fraction(1, 20)
+
+
+def charge(purpose: str, epsilon: Fraction, sensitivity: int) -> Charge:
+    """A charge with its rate, rounded down."""
+    return Charge(purpose, epsilon, sensitivity, DiscreteLaplace.costing(epsilon, sensitivity).rate)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public inputs of a fit. ``partition`` makes the partition from (number of rows or None, epsilon per row)."""
+
+    detector: str
+    domain: Domain
+    partition: Callable[[int | None, float], Partition]
+    scorer: Scorer
+    guarantee: Guarantee
+    holder: str = "auto"
+    n_hint: int | Literal["buy"] | None = None
+    target_fpr: float | None = None
+    threshold_share: Fraction = Fraction(1, 20)
+    unsafe_seed: int | None = None
+    unsafe_float: bool = False
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        if self.epsilon_counts is not None and self.epsilon_counts <= 0:
+            raise bad("threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share)
+
+    def part(self, share: Fraction) -> Fraction:
+        assert self.guarantee.epsilon is not None
+        return self.guarantee.epsilon * share
+
+    @property
+    def epsilon_counts(self) -> Fraction | None:
+        """What is left of epsilon for the counts; None for infinity."""
+        if self.guarantee.epsilon is None:
+            return None
+        spent = N_HINT_SHARE if self.n_hint == "buy" else Fraction(0)
+        spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
+        return self.part(1 - spent)
+
+    @property
+    def epsilon_per_row(self) -> float:
+        """What the rules for partitions call epsilon: that of the counts, for one row more or less."""
+        epsilon = self.epsilon_counts
+        return math.inf if epsilon is None else float(epsilon / self.guarantee.sensitivity())

@@ -1,0 +1,140 @@
+"""The paper's score on a grid: basic and weighted k-NN over cells (Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
+from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.kernels.ranks import LATTICE
+from dpoutlier.kernels.walk import LIMB, Results, Rule, walk_points
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.scoring.threads import in_chunks
+from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
+
+__all__ = ["NearestCells", "Walks"]
+
+NO_LIMIT = 2**40
+
+
+@dataclass(frozen=True)
+class Walks:
+    """How each point's walk went."""
+
+    scores: NDArray[np.float64]
+    gathered: NDArray[np.float64]
+    """Noisy rows gathered."""
+    visited: NDArray[np.int64]
+    """Cells visited."""
+    status: NDArray[np.int64]
+    """0: k rows gathered; 1: no cells left within ``max_depth``; 2: stopped by ``max_cells``."""
+
+
+@dataclass(frozen=True)
+class NearestCells:
+    """Gather noisy rows from the nearest cells until there are k.
+
+    Parameters
+    ----------
+    k : int
+        Noisy rows to gather.
+    weighted : bool
+        Sum of count times distance (eq. 2) instead of the last distance (eq. 1).
+    distance : {"cell", "point"}
+        Score with the distance between the centroids of the cell and of the home cell, as Algorithm 1 prints, or with
+        that between the point and the cell's centroid.
+    max_depth : int or None
+        Largest number of grid steps from home.
+    max_cells : int
+        Largest number of cells to visit; noise makes long walks possible.
+    exhausted : {"outlying", "as-printed"}
+        What a walk that did not gather k rows scores: the missing rows at the cube's diameter, or the paper's score of
+        the last cell.
+    """
+
+    k: int = 10
+    weighted: bool = False
+    distance: str = "cell"
+    max_depth: int | None = 4
+    max_cells: int = 100_000
+    exhausted: str = "outlying"
+
+    def __post_init__(self) -> None:
+        at_least_one(2**31, k=self.k)
+        true_or_false(weighted=self.weighted)
+        one_of(("cell", "point"), distance=self.distance)
+        optional_at_least(0, max_depth=self.max_depth)
+        at_least_one(2**31, max_cells=self.max_cells)
+        one_of(("outlying", "as-printed"), exhausted=self.exhausted)
+
+    @property
+    def name(self) -> str:
+        return "nearest-cells"
+
+    def rule(self) -> Rule:
+        return Rule(
+            k=self.k,
+            weighted=self.weighted,
+            from_point=self.distance == "point",
+            max_depth=NO_LIMIT if self.max_depth is None else min(self.max_depth, NO_LIMIT),
+            max_cells=self.max_cells,
+            outlying=self.exhausted == "outlying",
+        )
+
+    def walk(
+        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> Walks:
+        """Algorithm 1 for each row of ``positions``."""
+        assert isinstance(partition, Grid)
+        grid, table, rule = partition.arrays(), counts.table(), self.rule()
+        positions = np.ascontiguousarray(positions)
+        results = Results(*(np.empty(len(positions), np.int64) for _ in Results._fields))
+
+        def work(part: slice) -> None:
+            walk_points(positions[part], grid, table, rule, Results(*(array[part] for array in results)))
+
+        in_chunks(len(positions), n_jobs, work)
+        edge = LATTICE if rule.from_point else grid.unit
+        scores = _joined(results.high, results.low) / edge
+        if self.weighted:
+            scores = scores / table.per_row
+        return Walks(scores, results.gathered / table.per_row, results.visited, results.status)
+
+    def outlier_scores(
+        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        return self.walk(positions, partition, counts, n_jobs).scores
+
+    def levels(self, partition: Partition) -> NDArray[np.float64]:
+        """Every distance there is, for basic scores of cells; else a geometric ladder up to the cube's diameter."""
+        assert isinstance(partition, Grid)
+        diameter = float(partition.n_features)
+        if self.weighted or self.distance == "point":
+            return geometric_levels(diameter * (self.k if self.weighted else 1))
+        grid = partition.arrays()
+        reach = int(((grid.bins - 1) * grid.step_length).sum())
+        if self.max_depth is not None:
+            reach = min(reach, self.max_depth * int(grid.step_length.max()))
+        step = math.gcd(*grid.step_length.tolist())
+        step *= max(1, -(-reach // (step * (MOST_LEVELS - 2))))
+        distances = np.arange(0, reach + 1, step) / grid.unit
+        return np.append(distances[distances < diameter], diameter)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> NearestCells:
+        return cls(**{key: value for key, value in content.items() if key != "name"})
+
+
+def _joined(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``high * 2**24 + low`` as floats: carried first, so that equal sums give equal floats."""
+    high, low = high + (low >> LIMB), low & ((1 << LIMB) - 1)
+    return np.asarray(high.astype(np.float64) * float(1 << LIMB) + low)

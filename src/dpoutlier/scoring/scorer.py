@@ -1,0 +1,29 @@
+"""What a model needs to know of a scoring rule, and all it may know."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.partitions.partition import Partition
+
+__all__ = ["Scorer"]
+
+
+class Scorer(Protocol):
+    """A rule that turns positions and released counts into outlier scores."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in files."""
+
+    def outlier_scores(
+        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Larger means more outlying."""
+
+    def levels(self, partition: Partition) -> NDArray[np.float64]:
+        """Ascending public scores at which a threshold may lie."""
+
+    def to_json(self) -> dict[str, Any]: ...

@@ -1,0 +1,61 @@
+"""Thresholds from a released histogram of scores: any quantile, at any time, free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import share
+
+__all__ = ["MOST_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
+
+MOST_LEVELS = 128
+
+
+def geometric_levels(top: float) -> NDArray[np.float64]:
+    """0 and a ladder of equal ratios from ``top / 1024`` to ``top``."""
+    rungs = np.arange(MOST_LEVELS - 1) / (MOST_LEVELS - 2)
+    return np.append(0.0, top * np.exp2(10.0 * (rungs - 1.0)))
+
+
+def bin_of(scores: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Bin i holds the scores above level i - 1 and up to level i; the last bin those above every level."""
+    return np.asarray(np.searchsorted(levels, scores, side="left"))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreHistogram:
+    """Noisy number of reference rows in each bin of scores. ``rate`` is the noise's, None where there is none."""
+
+    levels: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    rate: Fraction | None
+    target_fpr: float
+
+    def __post_init__(self) -> None:
+        share(target_fpr=self.target_fpr)
+        self.levels.setflags(write=False)
+        self.counts.setflags(write=False)
+
+    def threshold(self, target_fpr: float) -> float:
+        """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.
+
+        The numbers of rows above each level are noisy sums, so they are first made monotone by least squares.
+        """
+        from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import, and only needed here
+
+        above = self.counts[::-1].cumsum()[::-1]
+        rows = max(float(above[0]), 1.0)
+        falling = isotonic_regression(above[1:].astype(np.float64), increasing=False).x
+        low_enough = np.flatnonzero(falling <= share(target_fpr=target_fpr) * rows)
+        return float(self.levels[low_enough[0]] if len(low_enough) else self.levels[-1])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"score_levels": self.levels, "score_counts": self.counts}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rate": None if self.rate is None else str(self.rate), "target_fpr": self.target_fpr}

@@ -1,0 +1,177 @@
+"""The privacy statement: what a fit promises, as data and as a page that a data-protection officer can sign."""
+
+from __future__ import annotations
+
+import platform
+import textwrap
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from importlib.metadata import version
+from typing import Any
+
+from dpoutlier.domain import Domain
+from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.partitions.partition import Partition
+
+__all__ = ["PrivacyStatement", "privacy_statement"]
+
+NOT_PROTECTED = (
+    "Facts about the population that would be learned just as well without any one person's data.",
+    "The public inputs: bounds, bins, k, n_hint and every other argument, as they stand in the model.",
+    "People with more rows in the reference data than rows_per_person says.",
+    "Several fits on the same people: their epsilons add up.",
+    "Side channels of the machine on which the fit runs, such as time and memory.",
+)
+COMPUTATIONAL = (
+    "The noise is computed from a secret key by SipHash-2-4, so the guarantee is computational: it holds against anyone who "
+    "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
+)
+INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
+DECLARED_CAP = (
+    "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
+)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """All that can be said of the privacy of a fit. ``to_dict()`` is data; printing gives the page."""
+
+    private: bool
+    publishable: bool
+    detector: str
+    unit: str
+    neighbours: str
+    epsilon: str
+    epsilon_in_use: str
+    epsilon_add_or_remove_one: str
+    epsilon_replace_one: str
+    delta: str
+    mechanism: str
+    holder: str
+    charges: tuple[dict[str, Any], ...]
+    bounds: tuple[dict[str, Any], ...]
+    bounds_source: str
+    n_hint: str
+    partition: str
+    remarks: tuple[str, ...]
+    not_protected: tuple[str, ...]
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return "\n".join(_page(self))
+
+
+def _number(value: Fraction | None) -> str:
+    return "none" if value is None else f"{float(value):.6g}"
+
+
+def privacy_statement(
+    *,
+    detector: str,
+    domain: Domain,
+    partition: Partition,
+    holder: str,
+    publishable: bool,
+    guarantee: Guarantee,
+    charges: tuple[Charge, ...],
+    n_hint: int | None,
+) -> PrivacyStatement:
+    """Say in one place what the parts of a model promise together."""
+    m = guarantee.rows_per_person
+    private = guarantee.private
+    in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
+    remarks = [*guarantee.voided_by]
+    if private:
+        remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
+        if m > 1:
+            remarks.append(DECLARED_CAP.format(m=m))
+    return PrivacyStatement(
+        private=private,
+        publishable=publishable,
+        detector=detector,
+        unit="one row" if m == 1 else f"one person, with at most {m} rows",
+        neighbours=guarantee.neighbours.value,
+        epsilon=_number(guarantee.epsilon if private else None),
+        epsilon_in_use=_number(in_use),
+        epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
+        epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
+        delta="0" if private else "none",
+        mechanism="discrete Laplace noise on integer counts, sampled exactly" if private else "none",
+        holder=holder,
+        charges=tuple(_charge(charge) for charge in charges) if private else (),
+        bounds=tuple(
+            {"feature": label, "lower": low, "upper": high}
+            for label, low, high in zip(domain.labels, domain.lower, domain.upper, strict=True)
+        ),
+        bounds_source="declared by the custodian, free of charge",
+        n_hint=_n_hint(n_hint, charges),
+        partition=f"{partition.name} of {_cells(partition.n_cells)} cells",
+        remarks=tuple(remarks),
+        not_protected=NOT_PROTECTED,
+        versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
+    )
+
+
+def _charge(charge: Charge) -> dict[str, Any]:
+    return {
+        "purpose": charge.purpose,
+        "epsilon": _number(charge.epsilon),
+        "epsilon_in_use": str(charge.epsilon_in_use),
+        "sensitivity": charge.sensitivity,
+        "noise_scale_rows": f"{charge.scale:.6g}",
+    }
+
+
+def _n_hint(n_hint: int | None, charges: tuple[Charge, ...]) -> str:
+    if n_hint is None:
+        return "not used"
+    bought = any(charge.purpose == "number of rows" for charge in charges)
+    return f"{n_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
+
+
+def _cells(n: int) -> str:
+    return f"{n:,}" if n < 10**9 else f"{float(n):.3g}"
+
+
+def _page(s: PrivacyStatement) -> list[str]:
+    title = f"Privacy statement of a {s.detector} model"
+    lines = [title, "=" * len(title), ""]
+    if s.private:
+        promise = (
+            f"Whether any {s.unit} is in the reference data changes the probability of any outcome by a factor of at most "
+            f"exp({s.epsilon}) (relation: {s.neighbours}, delta = 0)."
+        )
+    else:
+        promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."
+    lines += [*textwrap.wrap(promise, 100), ""]
+    rows = [
+        ("unit of protection", s.unit),
+        ("neighbouring data", s.neighbours),
+        ("epsilon (total)", s.epsilon),
+        ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
+        ("", f"{s.epsilon_replace_one} (replace-one)"),
+        ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
+        ("delta", s.delta),
+        ("mechanism", s.mechanism),
+        ("partition", s.partition),
+        ("holder", f"{s.holder} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})"),
+        ("number of rows", s.n_hint),
+        ("bounds", s.bounds_source),
+    ]
+    lines += [f"{label:<26}{value}" for label, value in rows if s.private or "epsilon" not in label and "read as" not in label]
+    if s.charges:
+        lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
+        lines += [
+            f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}" for c in s.charges
+        ]
+    lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
+    lines += [f"  {b['feature']:<24}{b['lower']:>12g}{b['upper']:>12g}" for b in s.bounds]
+    for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):
+        lines += ["", heading]
+        for text in texts:
+            lines += textwrap.wrap(text, 98, initial_indent="- ", subsequent_indent="  ")
+    lines += ["", "Versions: " + ", ".join(f"{name} {number}" for name, number in s.versions.items())]
+    return lines

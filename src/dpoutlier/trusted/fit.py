@@ -1,0 +1,114 @@
+"""One fit: rows in, model out. Every read of the rows is charged; everything else is public."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.guarantee import Charge
+from dpoutlier.holders.dense import MOST_DENSE_CELLS
+from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.model import Model
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.sources import ByteSource, byte_source
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.plan import N_HINT_SHARE, Plan, charge
+from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
+from dpoutlier.trusted.counts import Counts, count_rows
+from dpoutlier.trusted.exact import ExactCounts
+from dpoutlier.trusted.reference import read_reference
+from dpoutlier.trusted.release import release_dense, release_keyed, release_vector
+
+__all__ = ["fit_model"]
+
+
+def fit_model(reference: Any, plan: Plan) -> Model:
+    """Fit on reference rows as planned. The rows are dropped on return."""
+    source = byte_source(plan.unsafe_seed)
+    # With a public number of rows the partition is public too, and is refused before any row is read.
+    partition = None if plan.n_hint == "buy" else _partition(plan, plan.n_hint)
+    positions = read_reference(reference, plan.domain)
+    charges: list[Charge] = []
+    n_hint: int | None
+    if partition is None:
+        n_hint, bought = _buy_n_hint(positions, plan, source)
+        charges += bought
+        partition = _partition(plan, n_hint)
+    else:
+        assert plan.n_hint != "buy"
+        n_hint = plan.n_hint
+    counts, paid = _release_counts(count_rows(positions, partition), partition, plan, source)
+    model = Model(
+        detector=plan.detector,
+        domain=plan.domain,
+        partition=partition,
+        scorer=plan.scorer,
+        counts=counts,
+        guarantee=plan.guarantee,
+        charges=(*charges, *paid),
+        n_hint=n_hint,
+    )
+    return model if plan.target_fpr is None else _buy_threshold(positions, model, plan, source)
+
+
+def _partition(plan: Plan, n_hint: int | None) -> Partition:
+    partition = plan.partition(n_hint, plan.epsilon_per_row)
+    if plan.holder == "dense" and partition.n_cells > MOST_DENSE_CELLS:
+        raise InvalidParameterError(
+            f"holder='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
+            "Use fewer bins or features, or holder='keyed' (secret)."
+        )
+    _charge_for_counts(partition, plan)  # an epsilon that is too small is refused here, not after the rows are read
+    return partition
+
+
+def _charge_for_counts(partition: Partition, plan: Plan) -> list[Charge]:
+    if plan.epsilon_counts is None:
+        return []
+    return [charge("counts", plan.epsilon_counts, plan.guarantee.sensitivity(partition.cells_per_row))]
+
+
+def _release_counts(
+    exact: Counts, partition: Partition, plan: Plan, source: ByteSource
+) -> tuple[NoisyCounts, list[Charge]]:
+    paid = _charge_for_counts(partition, plan)
+    if not paid:
+        return ExactCounts(exact.ids, exact.counts), paid
+    law = DiscreteLaplace(paid[0].rate)
+    dense = plan.holder == "dense" or (plan.holder == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
+    held: NoisyCounts
+    if dense:
+        held = release_dense(exact, partition.n_cells, law, source, unsafe_float=plan.unsafe_float)
+    else:
+        held = release_keyed(exact, law, source, unsafe_float=plan.unsafe_float)
+    return held, paid
+
+
+def _release_small(
+    exact: NDArray[np.int64], purpose: str, share: Any, plan: Plan, source: ByteSource
+) -> tuple[NDArray[np.int64], list[Charge]]:
+    """Release a short vector in which a row counts once."""  # (P6)
+    if plan.guarantee.epsilon is None:
+        return exact, []
+    cost = charge(purpose, plan.part(share), plan.guarantee.sensitivity())
+    return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
+
+
+def _buy_n_hint(positions: NDArray[np.uint32], plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+    exact = np.array([len(positions)], np.int64)
+    noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
+    return max(int(noisy[0]), 1), paid
+
+
+def _buy_threshold(positions: NDArray[np.uint32], model: Model, plan: Plan, source: ByteSource) -> Model:
+    """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
+    assert plan.target_fpr is not None
+    levels = plan.scorer.levels(model.partition)
+    scores = model.outlier_scores(positions, plan.n_jobs)
+    exact = np.bincount(bin_of(scores, levels), minlength=len(levels) + 1).astype(np.int64)
+    noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
+    histogram = ScoreHistogram(levels, noisy, paid[0].rate if paid else None, plan.target_fpr)
+    bought = replace(model, charges=(*model.charges, *paid), score_histogram=histogram)
+    return bought.with_target_fpr(plan.target_fpr)

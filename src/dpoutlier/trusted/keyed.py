@@ -1,0 +1,105 @@
+"""The keyed holder: exact counts and a secret key from which each cell's noise is computed, once and for ever. Secret."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.exceptions import SecretError
+from dpoutlier.holders.holder import UNSAFE_PER_ROW, empty_table
+from dpoutlier.kernels.counts import KEYED, UNSAFE_KEYED_FLOAT, CountTable
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.partitions.partition import CellIds
+
+__all__ = ["KEY_BYTES", "PRF", "SALT_BYTES", "SAMPLER", "KeyedCounts", "secrets_may_travel"]
+
+KEY_BYTES, SALT_BYTES = 32, 16
+PRF = "siphash-2-4-of-24-bytes/1"
+SAMPLER = "canonne-kamath-steinke/1"
+_PERSON = b"dpoutlier noise1"
+
+_may_travel: ContextVar[bool] = ContextVar("secrets_may_travel", default=False)
+
+
+@contextmanager
+def secrets_may_travel() -> Iterator[None]:
+    """Inside this block a secret model may be pickled, for a process that belongs to the custodian too."""
+    token = _may_travel.set(True)
+    try:
+        yield
+    finally:
+        _may_travel.reset(token)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeyedCounts:
+    """Exact counts of the occupied cells plus what makes the noise of every cell.
+
+    A cell's noise is a function of (key, salt, cell): the same for every query, thread, process and restart. The salt is
+    fresh for every fit, since with the same key and salt the difference of two fits would be exact.
+    """
+
+    ids: CellIds
+    exact: NDArray[np.int64]
+    key: bytes
+    salt: bytes
+    law: DiscreteLaplace
+    unsafe_float: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "keyed"
+
+    @property
+    def publishable(self) -> bool:
+        return False
+
+    def subkey(self) -> NDArray[np.uint64]:
+        digest = hashlib.blake2b(digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()
+        return np.frombuffer(digest, "<u8").astype(np.uint64)
+
+    def table(self) -> CountTable:
+        return empty_table(UNSAFE_KEYED_FLOAT if self.unsafe_float else KEYED)._replace(
+            per_row=UNSAFE_PER_ROW if self.unsafe_float else 1,
+            ids=self.ids,
+            exact=self.exact,
+            subkey=self.subkey(),
+            rate=np.uint64(self.law.rate_units),
+            scale=self.law.scale,
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "ids": self.ids,
+            "exact": self.exact,
+            "key": np.frombuffer(self.key, np.uint8),
+            "salt": np.frombuffer(self.salt, np.uint8),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "prf": PRF,
+            "sampler": SAMPLER,
+            "rate": str(self.law.rate),
+            "unsafe_float": self.unsafe_float,
+        }
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeyedCounts:
+        return self  # frozen, and a copy in the same process is no leak
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not _may_travel.get():
+            raise SecretError(
+                "this model is secret: it holds exact counts and the key of their noise, and a pickle would carry both. "
+                "Publish a dense model instead (holder='dense'), or, for a process that is the custodian's own, pickle "
+                "inside 'with dpoutlier.secrets_may_travel():'."
+            )
+        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float))

@@ -1,0 +1,28 @@
+"""Read reference rows as lattice positions, in silence: no message, warning or error depends on a row."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ReferenceError
+
+__all__ = ["UNREADABLE", "read_reference"]
+
+UNREADABLE = (
+    "the reference data could not be read as a table of numbers. The cause is withheld, since it could tell something "
+    "about a row. Check that every row has the same number of values and that the columns are numbers or text."
+)
+
+
+def read_reference(reference: Any, domain: Domain) -> NDArray[np.uint32]:
+    """Lattice positions of the rows; each depends on its own row alone."""  # (P5)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return domain.positions(tables.columns(reference))
+    except Exception:  # noqa: BLE001 - whatever it was, its text may hold a value
+        raise ReferenceError(UNREADABLE) from None
