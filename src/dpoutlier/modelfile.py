@@ -33,7 +33,7 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.exact import ExactCounts
 from dpoutlier.trusted.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
 
-__all__ = ["FORMAT_VERSION", "PUBLIC_SUFFIX", "SECRET_SUFFIX", "load_model", "save_model"]
+__all__ = ["FORMAT_VERSION", "PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model"]
 
 FORMAT = "dpoutlier model"
 FORMAT_VERSION = 1
@@ -62,6 +62,16 @@ def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Pa
     return write_aside(
         target, lambda stream: _write(stream, manifest, arrays, model.publishable), overwrite=overwrite, mode=mode
     )
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a name that is taken before any budget is spent, whatever the model will turn out to be."""
+    for suffix in ("", PUBLIC_SUFFIX, SECRET_SUFFIX):
+        taken = path.with_name(path.name + suffix)
+        if not overwrite and taken.exists():
+            raise FileExistsError(f"{taken} exists. Choose another name, or say that it may be replaced.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "no such folder", str(path.parent))
 
 
 def _named(path: Path, *, publishable: bool) -> Path:

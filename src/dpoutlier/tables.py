@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import InvalidParameterError, PointsError
+from dpoutlier.exceptions import PointsError
 
-__all__ = ["column_names", "columns", "is_frame", "points_array", "shape_of"]
+__all__ = ["column_names", "columns", "is_frame", "numbers", "points_array", "shape_of"]
 
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 
@@ -64,18 +64,20 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
     if series.dtype == nw.String:
-        return _texts(series)
+        return numbers(series.to_arrow())
     return _parsed(series.to_list())
 
 
-def _texts(series: nw.Series[Any]) -> NDArray[np.float64]:
+def numbers(column: Any) -> NDArray[np.float64]:
+    """An Arrow column of text, or of bytes that may be text in any encoding, as float64."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed for text
     import pyarrow.compute as pc  # noqa: PLC0415
 
     try:
-        return np.asarray(pc.cast(series.to_arrow(), pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        parsed = pc.cast(pc.cast(column, pa.string()), pa.float64())
+        return np.asarray(pc.fill_null(parsed, np.nan).to_numpy(), np.float64)
     except pa.ArrowInvalid:  # some text is no number: the same numbers, one by one
-        return _parsed(series.to_list())
+        return _parsed(pc.cast(column, pa.binary()).to_pylist())
 
 
 def _values(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -118,11 +120,3 @@ def _original(table: Any, row: int, column: int) -> Any:
         return nw.from_native(table, eager_only=True)[:, column].to_list()[row]
     return np.asarray(table)[row, column].item()
 
-
-def select(table: Any, names: list[str]) -> Any:
-    """The named columns of a frame, in that order."""
-    frame = nw.from_native(table, eager_only=True)
-    absent = [name for name in names if name not in frame.columns]
-    if absent:
-        raise InvalidParameterError(f"columns {absent} are declared and not in the table, which has {frame.columns}.")
-    return nw.to_native(frame.select(names))

@@ -1,0 +1,34 @@
+"""The program ``dpoutlier``."""
+
+import typer
+
+from dpoutlier.cli.demo import demo
+from dpoutlier.cli.fit import fit
+from dpoutlier.cli.inspect import inspect
+from dpoutlier.cli.score import score
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="dpoutlier",
+    help="Outlier detection on data that must stay private: fit once, under differential privacy; then score for free.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (demo, fit, score, inspect):
+    app.command()(command)
+
+
+@app.callback(invoke_without_command=True)
+def _version(*, version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+    if version:
+        from importlib.metadata import version as installed  # noqa: PLC0415
+
+        typer.echo(installed("dpoutlier"))
+        raise typer.Exit
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,45 @@
+"""``dpoutlier demo``: the whole idea in one minute."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dpoutlier.demo import DemoResult
+
+__all__ = ["demo"]
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo"),
+    epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit.")] = "1",
+) -> None:
+    """Fit a private model on breast cancer data, score held-out points, and draw what happened.
+
+    Example: dpoutlier demo --out demo
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console, working  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.demo import run_demo  # noqa: PLC0415
+
+        with working("fitting, scoring and drawing (the first time also compiling)"):
+            result = run_demo(out, epsilon)
+        console().print(_table(result))
+        console().print(f"\nPicture: {result.picture}\nModel:   {result.model} (publishable: it holds noisy counts only)", soft_wrap=True)
+
+
+def _table(result: "DemoResult") -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=f"Held-out points: {result.n_inliers} benign, {result.n_outliers} malignant", title_justify="left")
+    for name in ("detector", "AUROC", "privacy"):
+        table.add_column(name, justify="right" if name == "AUROC" else "left")
+    for row in result.rows:
+        spread = f" ± {row.spread:.3f}" if row.spread is not None else "        "
+        table.add_row(row.name, f"{row.auroc:.3f}{spread}", row.privacy)
+    return table

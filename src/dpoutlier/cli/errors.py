@@ -1,0 +1,37 @@
+"""Errors for people: one line that says what is wrong and what to do, and an exit code."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from dpoutlier.exceptions import DpoutlierError
+
+__all__ = ["BAD_INPUT", "FAILED", "errors_for_people"]
+
+FAILED, BAD_INPUT = 1, 2
+
+
+@contextmanager
+def errors_for_people() -> Iterator[None]:
+    """Exit with 2 for input that cannot be used and with 1 if the machine failed; never with a stack trace."""
+    try:
+        yield
+    except FileExistsError as error:
+        _complain(f"{error} On the command line that is --force.")
+        raise typer.Exit(BAD_INPUT) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}. Nothing was written.")
+        raise typer.Exit(FAILED) from None
+    except (DpoutlierError, ValueError, TypeError) as error:
+        _complain(str(error))
+        raise typer.Exit(BAD_INPUT) from None
+
+
+def _complain(text: str) -> None:
+    from rich.console import Console  # noqa: PLC0415 - --help must not wait for it
+
+    Console(file=sys.stderr, highlight=False, soft_wrap=True).print("[bold red]Error:[/] ", end="")
+    sys.stderr.write(text + "\n")

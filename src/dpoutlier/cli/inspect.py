@@ -1,0 +1,37 @@
+"""``dpoutlier inspect``: what a model file promises and how it scores."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+__all__ = ["inspect"]
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the privacy statement of a model file and how it scores.
+
+    Example: dpoutlier inspect model.dpo
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
+
+        found = load_model(model, secret=model.name.endswith(SECRET_SUFFIX))
+        statement = found.privacy_statement()
+        scoring = {**found.scorer.to_json(), "threshold": found.threshold}
+        if as_json:
+            import json  # noqa: PLC0415
+
+            content = {"statement": statement.to_dict(), "partition": found.partition.to_json(), "scoring": scoring}
+            typer.echo(json.dumps(content, indent=2))
+            return
+        console().print(str(statement), soft_wrap=True, markup=False)
+        console().print("\nScoring", soft_wrap=True)
+        for name, value in {**found.partition.to_json(), **scoring}.items():
+            console().print(f"  {name:<24}{value}", soft_wrap=True, markup=False)

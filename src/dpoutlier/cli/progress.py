@@ -1,0 +1,38 @@
+"""Progress on standard error for what may take over a second; silent when that is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "stages", "working"]
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console  # noqa: PLC0415 - --help must not wait for it
+
+    return Console(stderr=stderr, highlight=False)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """A spinner. Its text never depends on reference rows."""
+    with console(stderr=True).status(text):
+        yield
+
+
+def stages(total: int, size: int, text: str) -> Iterator[slice]:
+    """Slices of range(total), with a bar that shows points done and time left."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(text, total=total)
+        for first in range(0, total, size):
+            yield slice(first, min(first + size, total))
+            bar.update(task, completed=min(first + size, total))

@@ -1,0 +1,114 @@
+"""Pictures, in colours that also work for the colour-blind (Okabe and Ito)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from dpoutlier._files import write_aside
+from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.partitions.partition import cell_ids
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["demo_figure"]
+
+BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8A8A8A", "#009E73"
+INK = "#222222"
+
+
+def _title(axes: Any, text: str, below: str) -> None:
+    axes.set_title(text, loc="left", fontsize=12.5, fontweight="bold", color=INK, pad=26)
+    axes.text(0, 1.025, below, transform=axes.transAxes, fontsize=9.5, color="#555555", va="bottom")
+
+
+def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Path:
+    """Three panels: what is published, what it says about new points, and how well."""
+    figure = Figure(figsize=(15.5, 5.2), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 0.95])
+    _counts_panel(figure, left, detector)
+    _scores_panel(figure, middle, detector, data)
+    _quality_panel(right, rows)
+    return write_aside(path, lambda stream: figure.savefig(stream, format="png", dpi=130), overwrite=True)
+
+
+def _extent(domain: Any) -> tuple[float, float, float, float]:
+    return domain.lower[0], domain.upper[0], domain.lower[1], domain.upper[1]
+
+
+def _counts_panel(figure: Figure, axes: Any, detector: Any) -> None:
+    model = detector.model_
+    bins = model.partition.bins
+    counts = noisy_counts(model.counts, cell_ids(range(model.partition.n_cells))).reshape(bins)
+    limit = np.abs(counts).max()
+    image = axes.imshow(
+        counts.T, origin="lower", extent=_extent(model.domain), aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit
+    )
+    low, high = np.array(model.domain.lower), np.array(model.domain.upper)
+    middles = [low[j] + (np.arange(bins[j]) + 0.5) / bins[j] * (high[j] - low[j]) for j in range(2)]
+    if max(bins) <= 12:
+        for i, x in enumerate(middles[0]):
+            for j, y in enumerate(middles[1]):
+                strong = abs(counts[i, j]) > 0.6 * limit
+                axes.text(x, y, f"{counts[i, j]:.0f}", ha="center", va="center", fontsize=9, color="w" if strong else INK)
+    figure.colorbar(image, ax=axes, label="noisy rows in the cell", pad=0.02)
+    epsilon = float(model.guarantee.epsilon)
+    _title(axes, "1  What is published", f"counts of {bins[0]} x {bins[1]} cells with noise, epsilon = {epsilon:g}; no rows")
+    _label(axes, model.domain)
+
+
+def _scores_panel(figure: Figure, axes: Any, detector: Any, data: Any) -> None:
+    domain = detector.model_.domain
+    x = np.linspace(domain.lower[0], domain.upper[0], 241)
+    y = np.linspace(domain.lower[1], domain.upper[1], 241)
+    plane = np.stack([side.ravel() for side in np.meshgrid(x, y)], axis=1)
+    scores = detector.outlier_scores(plane).reshape(len(y), len(x))
+    near = scores[scores < domain.n_features]
+    top = float(near.max()) if len(near) else 1.0  # walks that gathered nothing score the diameter: cap the colours
+    image = axes.imshow(
+        np.minimum(scores, top), origin="lower", extent=_extent(domain), aspect="auto", cmap="Greys", vmin=0, vmax=1.4 * top
+    )
+    axes.contour(x, y, (scores > -detector.offset_).astype(float), levels=[0.5], colors=GREEN, linewidths=1.8)
+    for label, colour, marker in ((1, ORANGE, "x"), (0, BLUE, "o")):
+        here = data.points[data.labels == label]
+        axes.scatter(here[:, 0], here[:, 1], c=colour, marker=marker, s=20, linewidths=1, alpha=0.85)
+    axes.set_xlim(domain.lower[0], domain.upper[0])
+    axes.set_ylim(domain.lower[1], domain.upper[1])
+    handles = [
+        Line2D([], [], color=BLUE, marker="o", ls="", label="benign, held out"),
+        Line2D([], [], color=ORANGE, marker="x", ls="", label="malignant"),
+        Line2D([], [], color=GREEN, label="threshold, aimed at 10 % false alarms"),
+    ]
+    axes.legend(handles=handles, loc="upper left", fontsize=8.5, framealpha=0.92)
+    figure.colorbar(image, ax=axes, label="outlier score", pad=0.02).ax.set_ylim(0, top)
+    _title(axes, "2  What it says of new points", "darker is more outlying; scoring costs no privacy, however often")
+    _label(axes, domain)
+
+
+def _quality_panel(axes: Any, rows: Sequence[Any]) -> None:
+    colours = [ORANGE, BLUE, BLUE, GREY]
+    for i, (row, colour) in enumerate(zip(reversed(rows), reversed(colours), strict=True)):
+        axes.errorbar(row.auroc, i, xerr=row.spread, fmt="o", color=colour, capsize=4, markersize=9)
+        axes.text(row.auroc, i + 0.17, f"{row.auroc:.3f}", ha="center", fontsize=10.5, color=INK)
+        axes.text(0.312, i - 0.3, row.name, fontsize=9.5, color=INK, va="center")
+    axes.axvline(0.5, color=GREY, lw=1, ls=":")
+    axes.text(0.505, len(rows) - 0.52, "chance", color=GREY, fontsize=8.5, va="center")
+    axes.set_xlim(0.3, 1.02)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_yticks([])
+    axes.xaxis.set_major_locator(MaxNLocator(7))
+    axes.set_xlabel("AUROC on held-out points")
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    _title(axes, "3  How well", "bars: standard deviation over the noise")
+
+
+def _label(axes: Any, domain: Any) -> None:
+    axes.set_xlabel(domain.labels[0])
+    axes.set_ylabel(domain.labels[1])

@@ -1,0 +1,163 @@
+"""Definitions read aloud: Algorithm 1 over all cells, the sampler on Python integers, SipHash by the book.
+
+Slow, plain, and obviously right; the package is tested against it.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+
+LATTICE = 2**32
+
+
+def position(x: float, lower: float, upper: float) -> int:
+    """floor(clip((x - lower) * s, 0, 2**32 - 1)) with s = 2**32 / (upper - lower)."""
+    moved = (float(x) - lower) * (LATTICE / (upper - lower))
+    return int(min(max(moved, 0.0), LATTICE - 1.0))
+
+
+def home_of(point: Sequence[int], bins: Sequence[int]) -> tuple[int, ...]:
+    return tuple(p * b // LATTICE for p, b in zip(point, bins))
+
+
+def cost(p: int, b: int, c: int) -> int:
+    """Distance of a position to the middle of bin c, in units of 2**-32, rounded down.
+
+    The point is the middle of its position, but not past the upper edge of its home bin.
+    """
+    home = p * b // LATTICE
+    point = min(Fraction(2 * p + 1, 2), Fraction((home + 1) * LATTICE, b))
+    middle = Fraction((2 * c + 1) * LATTICE, 2 * b)
+    return int(abs(point - middle))
+
+
+def ranked(p: int, b: int) -> list[int]:
+    """Bins of one feature by (cost, steps from home, index)."""
+    home = p * b // LATTICE
+    return sorted(range(b), key=lambda c: (cost(p, b, c), abs(c - home), c))
+
+
+def visiting_order(point: Sequence[int], bins: Sequence[int], max_depth: int | None) -> list[tuple[int, ...]]:
+    """All cells within max_depth steps from home, by (sum of costs, rank vector)."""
+    home = home_of(point, bins)
+    rank = [{c: r for r, c in enumerate(ranked(p, b))} for p, b in zip(point, bins)]
+
+    def key(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        total = sum(cost(p, b, c) for p, b, c in zip(point, bins, cell))
+        return total, tuple(rank[j][c] for j, c in enumerate(cell))
+
+    cells = itertools.product(*(range(b) for b in bins))
+    near = [c for c in cells if max_depth is None or sum(abs(a - h) for a, h in zip(c, home)) <= max_depth]
+    return sorted(near, key=key)
+
+
+def number_of(cell: Sequence[int], bins: Sequence[int]) -> int:
+    """Mixed-radix number of a cell, the first feature most significant."""
+    number = 0
+    for c, b in zip(cell, bins):
+        number = number * b + c
+    return number
+
+
+def score(
+    point: Sequence[int],
+    bins: Sequence[int],
+    count: Callable[[int], int],
+    *,
+    k: int,
+    weighted: bool,
+    distance: str,
+    max_depth: int | None,
+    max_cells: int,
+    exhausted: str,
+) -> tuple[float, int, int]:
+    """Algorithm 1. Returns (score, gathered, visited)."""
+    home = home_of(point, bins)
+    gathered, result, visited = 0, Fraction(0), 0
+    for cell in visiting_order(point, bins, max_depth)[:max_cells]:
+        q = count(number_of(cell, bins))
+        if distance == "cell":
+            length = sum((Fraction(abs(c - h), b) for c, h, b in zip(cell, home, bins)), Fraction(0))
+        else:
+            length = Fraction(sum(cost(p, b, c) for p, b, c in zip(point, bins, cell)), LATTICE)
+        gathered += q
+        visited += 1
+        result = result + q * length if weighted else length
+        if gathered >= k:
+            return float(result), gathered, visited
+    if exhausted == "outlying":
+        diameter = len(bins)
+        result = result + (k - gathered) * diameter if weighted else Fraction(diameter)
+    return float(result), gathered, visited
+
+
+# The sampler of Canonne, Kamath and Steinke, on Python integers and one stream of words -------------------------------
+
+
+def uniform_below_is_zero(n: int, words: Iterator[int]) -> bool:
+    """Bernoulli(1/n): a uniform integer below n, by rejection, is 0."""
+    if n == 1:
+        return True
+    share = (2**64 - 1) // n
+    word = next(words)
+    while word >= share * n:
+        word = next(words)
+    return word < share
+
+
+def bernoulli_exp(numerator: int, words: Iterator[int]) -> bool:
+    """Bernoulli(exp(-numerator / 2**40)), their Algorithm 1."""
+    k = 1
+    while (numerator == 2**40 or (next(words) >> 24) < numerator) and uniform_below_is_zero(k, words):
+        k += 1
+    return k % 2 == 1
+
+
+def discrete_laplace(rate_units: int, words: Iterator[int]) -> int:
+    """Their Algorithm 2 with t = 2**40 and s = rate_units."""
+    while True:
+        u = next(words) >> 24
+        if not bernoulli_exp(u, words):
+            continue
+        v = 0
+        while bernoulli_exp(2**40, words):
+            v += 1
+        magnitude = (u + 2**40 * v) // rate_units
+        negative = next(words) >> 63 == 1
+        if not (negative and magnitude == 0):
+            return -magnitude if negative else magnitude
+
+
+# SipHash-2-4, from its definition over bytes --------------------------------------------------------------------------
+
+
+def siphash_2_4(key: bytes, message: bytes) -> int:
+    mask = 2**64 - 1
+
+    def rotate(x: int, n: int) -> int:
+        return ((x << n) | (x >> (64 - n))) & mask
+
+    def rounds(v: list[int], n: int) -> None:
+        for _ in range(n):
+            v[0] = (v[0] + v[1]) & mask
+            v[1] = rotate(v[1], 13) ^ v[0]
+            v[0] = rotate(v[0], 32)
+            v[2] = (v[2] + v[3]) & mask
+            v[3] = rotate(v[3], 16) ^ v[2]
+            v[0] = (v[0] + v[3]) & mask
+            v[3] = rotate(v[3], 21) ^ v[0]
+            v[2] = (v[2] + v[1]) & mask
+            v[1] = rotate(v[1], 17) ^ v[2]
+            v[2] = rotate(v[2], 32)
+
+    k0, k1 = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+    v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D, k0 ^ 0x6C7967656E657261, k1 ^ 0x7465646279746573]
+    padded = message + bytes(7 - len(message) % 8) + bytes([len(message) % 256])
+    for i in range(0, len(padded), 8):
+        block = int.from_bytes(padded[i : i + 8], "little")
+        v[3] ^= block
+        rounds(v, 2)
+        v[0] ^= block
+    v[2] ^= 0xFF
+    rounds(v, 4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
