@@ -7,7 +7,9 @@ LATTICE = 2**32
 
 def coordinate(bins: int) -> st.SearchStrategy[int]:
     """A lattice position: anywhere, at an edge or a middle of a bin, or one beside it."""
-    edges = st.integers(0, 2 * bins).flatmap(lambda i: st.integers(-2, 2).map(lambda off: i * LATTICE // (2 * bins) + off))
+    edges = st.integers(0, 2 * bins).flatmap(
+        lambda i: st.integers(-2, 2).map(lambda off: i * LATTICE // (2 * bins) + off)
+    )
     anywhere = st.integers(0, LATTICE - 1)
     return st.one_of(edges, edges, anywhere).map(lambda p: min(max(p, 0), LATTICE - 1))
 
@@ -16,11 +18,8 @@ def coordinate(bins: int) -> st.SearchStrategy[int]:
 def grids_with_points(draw, max_features: int = 5, most_cells: int = 700):
     """(bins, positions): 1..5 features of 1..6 bins each, and a few points."""
     d = draw(st.integers(1, max_features))
-    uniform = draw(st.booleans())
-    if uniform:
-        bins = (draw(st.integers(1, 6)),) * d
-    else:
-        bins = tuple(draw(st.integers(1, 6)) for _ in range(d))
+    some = st.integers(1, 6)
+    bins = draw(st.one_of(some.map(lambda b: (b,) * d), st.tuples(*[some] * d)))
     while (product := _product(bins)) > most_cells:
         bins = tuple(b - 1 if b == max(bins) else b for b in bins)
         assert _product(bins) < product

@@ -1,18 +1,18 @@
 """Algorithm 1: the lazy walk gives exactly what the definition over all cells gives."""
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from strategies import grids_with_points, rules
 
+import naive
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.kernels.frontier import new_frontier, pop, push_followers, start
 from dpoutlier.kernels.ranks import new_ranks, rank_bins
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import cell_numbers
 from dpoutlier.scoring.nearest_cells import NearestCells
+from strategies import grids_with_points, rules
 
 
 def lazy_order(point, bins, max_depth):

@@ -1,6 +1,5 @@
 """One function per wording: which argument, what it must be, what it was, and what to do."""
 
-import math
 import numbers
 from collections.abc import Iterable
 from typing import Any
@@ -57,6 +56,6 @@ def one_of(choices: Iterable[str], **named: Any) -> str:
 def share(**named: Any) -> float:
     """A number strictly between 0 and 1."""
     ((name, value),) = named.items()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or not 0 < value < 1:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
         raise bad(name, "a number between 0 and 1, both excluded", value)
     return float(value)

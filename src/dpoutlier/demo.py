@@ -15,7 +15,7 @@ __all__ = ["DemoResult", "DemoRow", "run_demo"]
 
 BOUNDS = {"worst radius": (5.0, 40.0), "worst concave points": (0.0, 0.35)}
 """Declared from what the features mean: a nucleus' radius in its image's units, and a depth of contour."""
-N_HINT = 300
+BINS = 10
 REFITS = 20
 
 
@@ -72,12 +72,11 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
 
     data = demo_data()
     folder.mkdir(parents=True, exist_ok=True)
-    detector = DPGridKNN(epsilon, bounds=BOUNDS, n_hint=N_HINT, target_fpr=0.1).fit(data.reference)
-    grid = detector.model_.partition
-    twin = GridKNN(BOUNDS, bins=list(grid.bins)).fit(data.reference)
+    detector = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS, target_fpr=0.1).fit(data.reference)
+    twin = GridKNN(BOUNDS, bins=BINS).fit(data.reference)
 
     def aurocs(rows: NDArray[np.float64]) -> list[float]:
-        fresh = DPGridKNN(epsilon, bounds=BOUNDS, bins=list(grid.bins))
+        fresh = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS)
         return [float(roc_auc_score(data.labels, fresh.fit(rows).outlier_scores(data.points))) for _ in range(REFITS)]
 
     def exact(other: GridKNN | KNN) -> float:
@@ -88,7 +87,9 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
         DemoRow("DPGridKNN, mean of 20 fits", float(np.mean(private)), float(np.std(private)), f"epsilon = {epsilon}"),
         DemoRow("GridKNN, its exact twin", exact(twin), None, "none"),
         DemoRow("KNN, plain", exact(KNN(BOUNDS).fit(data.reference)), None, "none"),
-        DemoRow("data-free control, 20 fits", float(np.mean(control)), float(np.std(control)), "noise only: no rows at all"),
+        DemoRow(
+            "data-free control, 20 fits", float(np.mean(control)), float(np.std(control)), "noise only: no rows at all"
+        ),
     )
     picture = demo_figure(folder / "demo.png", detector, data, rows)
     model = detector.save(folder / "wdbc", overwrite=True)

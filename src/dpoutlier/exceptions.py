@@ -5,7 +5,7 @@ __all__ = [
     "InvalidParameterError",
     "ModelFileError",
     "PointsError",
-    "ReferenceError",
+    "ReferenceDataError",
     "SecretError",
     "ThresholdNotSetError",
     "UnsafeWarning",
@@ -24,7 +24,7 @@ class PointsError(DpoutlierError, ValueError):
     """Points to be scored do not fit the model. Points are public, so the message may show them."""
 
 
-class ReferenceError(DpoutlierError, ValueError):  # noqa: A001 - ours is about reference data, not weak references
+class ReferenceDataError(DpoutlierError, ValueError):
     """The reference data could not be read.
 
     The text is fixed: an error that depended on a row would tell something about it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import dataclass
 from decimal import Decimal
@@ -47,18 +46,15 @@ def as_epsilon(value: Any) -> Fraction | None:
     (Fraction(1, 10), Fraction(1, 3), None)
     """
     remedy = "Give a positive number such as 0.5 (float, Fraction, Decimal, or text such as '1/3')."
-    exact: Fraction | None = None
+    usable = isinstance(value, numbers.Real | Decimal | str) and not isinstance(value, bool)
+    text = repr(float(value)) if isinstance(value, float) else str(value)
+    if usable and text.strip().lower() in {"inf", "infinity"}:
+        return None
     try:
-        if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
-            raise TypeError
-        if isinstance(value, str | Fraction | Decimal | numbers.Integral):
-            exact = Fraction(str(value))
-        elif float(value) != math.inf:
-            exact = Fraction(repr(float(value)))
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        if str(value).strip().lower() not in {"inf", "infinity"}:
-            raise bad("epsilon", "a positive number", value, remedy) from None
-    if exact is not None and exact <= 0:
+        exact = Fraction(text) if usable else Fraction(0)
+    except (ValueError, ZeroDivisionError):
+        exact = Fraction(0)
+    if exact <= 0:
         raise bad("epsilon", "a positive number", value, remedy)
     return exact
 

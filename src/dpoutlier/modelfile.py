@@ -187,7 +187,9 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
         raise ModelFileError("the manifest of the model file is too long.")
     manifest = json.loads(archive.read(members[MANIFEST]))
     _check_manifest(manifest, members.keys() - {MANIFEST, WARNING})
-    return manifest, {name: _array(archive.read(f"{name}.npy"), name, digest) for name, digest in manifest["arrays"].items()}
+    return manifest, {
+        name: _array(archive.read(f"{name}.npy"), name, digest) for name, digest in manifest["arrays"].items()
+    }
 
 
 def _check_manifest(manifest: Any, members: set[str]) -> None:
@@ -201,14 +203,18 @@ def _check_manifest(manifest: Any, members: set[str]) -> None:
             f"the model file has format version {version}, and this dpoutlier reads up to {FORMAT_VERSION}: upgrade dpoutlier."
         )
     if manifest.get("checksum") != _checksum(manifest):
-        raise ModelFileError("the manifest of the model file does not match its checksum: the file is damaged. Get it again.")
+        raise ModelFileError(
+            "the manifest of the model file does not match its checksum: the file is damaged. Get it again."
+        )
     if members != {f"{name}.npy" for name in manifest["arrays"]}:
         raise ModelFileError("the model file does not hold the arrays that its manifest lists.")
 
 
 def _array(content: bytes, name: str, digest: str) -> NDArray[Any]:
     if hashlib.sha256(content).hexdigest() != digest:
-        raise ModelFileError(f"array {name} of the model file does not match its checksum: the file is damaged. Get it again.")
+        raise ModelFileError(
+            f"array {name} of the model file does not match its checksum: the file is damaged. Get it again."
+        )
     stream = io.BytesIO(content)
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ModelFileError(f"array {name} of the model file has an unknown layout.")
@@ -313,7 +319,7 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHis
     if content is None:
         return None
     levels = _expect(arrays, "score_levels", "<f8", (None,))
-    counts = _expect(arrays, "score_counts", "<i8", (len(levels) + 1,))
+    counts = _expect(arrays, "score_counts", "<i8", (len(levels),))
     if not len(levels) or not np.isfinite(levels).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
     rate = None if content["rate"] is None else Fraction(content["rate"])

@@ -56,10 +56,16 @@ def _counts_panel(figure: Figure, axes: Any, detector: Any) -> None:
         for i, x in enumerate(middles[0]):
             for j, y in enumerate(middles[1]):
                 strong = abs(counts[i, j]) > 0.6 * limit
-                axes.text(x, y, f"{counts[i, j]:.0f}", ha="center", va="center", fontsize=9, color="w" if strong else INK)
+                axes.text(
+                    x, y, f"{counts[i, j]:.0f}", ha="center", va="center", fontsize=9, color="w" if strong else INK
+                )
     figure.colorbar(image, ax=axes, label="noisy rows in the cell", pad=0.02)
     epsilon = float(model.guarantee.epsilon)
-    _title(axes, "1  What is published", f"counts of {bins[0]} x {bins[1]} cells with noise, epsilon = {epsilon:g}; no rows")
+    _title(
+        axes,
+        "1  What is published",
+        f"counts of {bins[0]} x {bins[1]} cells with noise, epsilon = {epsilon:g}; no rows",
+    )
     _label(axes, model.domain)
 
 
@@ -72,7 +78,13 @@ def _scores_panel(figure: Figure, axes: Any, detector: Any, data: Any) -> None:
     near = scores[scores < domain.n_features]
     top = float(near.max()) if len(near) else 1.0  # walks that gathered nothing score the diameter: cap the colours
     image = axes.imshow(
-        np.minimum(scores, top), origin="lower", extent=_extent(domain), aspect="auto", cmap="Greys", vmin=0, vmax=1.4 * top
+        np.minimum(scores, top),
+        origin="lower",
+        extent=_extent(domain),
+        aspect="auto",
+        cmap="Greys",
+        vmin=0,
+        vmax=1.4 * top,
     )
     axes.contour(x, y, (scores > -detector.offset_).astype(float), levels=[0.5], colors=GREEN, linewidths=1.8)
     for label, colour, marker in ((1, ORANGE, "x"), (0, BLUE, "o")):

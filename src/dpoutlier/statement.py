@@ -27,9 +27,7 @@ COMPUTATIONAL = (
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
-DECLARED_CAP = (
-    "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
-)
+DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 
 
 @dataclass(frozen=True)
@@ -157,15 +155,23 @@ def _page(s: PrivacyStatement) -> list[str]:
         ("delta", s.delta),
         ("mechanism", s.mechanism),
         ("partition", s.partition),
-        ("holder", f"{s.holder} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})"),
+        (
+            "holder",
+            f"{s.holder} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})",
+        ),
         ("number of rows", s.n_hint),
         ("bounds", s.bounds_source),
     ]
-    lines += [f"{label:<26}{value}" for label, value in rows if s.private or "epsilon" not in label and "read as" not in label]
+    lines += [
+        f"{label:<26}{value}"
+        for label, value in rows
+        if s.private or ("epsilon" not in label and "read as" not in label)
+    ]
     if s.charges:
         lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [
-            f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}" for c in s.charges
+            f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}"
+            for c in s.charges
         ]
     lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
     lines += [f"  {b['feature']:<24}{b['lower']:>12g}{b['upper']:>12g}" for b in s.bounds]

@@ -38,17 +38,25 @@ def shape_of(table: Any) -> int:
             raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
         if type(table).__name__ in {"LazyFrame", "DuckDBPyRelation"}:
             raise TypeError(f"a {type(table).__name__} was passed; collect it into a data frame first.")
-        if np.iscomplexobj(table):
-            raise ValueError("Complex data not supported.")
-        if np.ndim(table) != 2:
-            raise ValueError(
-                f"Expected 2D array, got {np.ndim(table)}D array instead. Reshape your data using array.reshape(-1, 1) "
-                "if it has a single feature, or array.reshape(1, -1) if it is a single row."
-            )
-        n_columns = np.shape(table)[1]
+        n_columns = _array(table).shape[1]
     if n_columns == 0:
         raise ValueError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return n_columns
+
+
+def _array(table: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(table)
+    except ValueError:  # numpy's text would hold the number of rows
+        raise ValueError("the rows of the table differ in their number of values; all must have one for each feature.") from None
+    if array.dtype.kind == "c":
+        raise ValueError("Complex data not supported.")
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data using array.reshape(-1, 1) "
+            "if it has a single feature, or array.reshape(1, -1) if it is a single row."
+        )
+    return array
 
 
 def columns(table: Any) -> list[NDArray[np.float64]]:
@@ -56,7 +64,7 @@ def columns(table: Any) -> list[NDArray[np.float64]]:
     if is_frame(table):
         frame = nw.from_native(table, eager_only=True)
         return [_series(frame[:, j]) for j in range(len(frame.columns))]
-    array = np.asarray(table)
+    array = _array(table)
     return [_values(array[:, j]) for j in range(array.shape[1])]
 
 
@@ -91,7 +99,9 @@ def _parsed(values: list[Any]) -> NDArray[np.float64]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str | bytes) and not NUMBER.fullmatch(value if isinstance(value, str) else value.decode("latin-1")):
+    if isinstance(value, str | bytes) and not NUMBER.fullmatch(
+        value if isinstance(value, str) else value.decode("latin-1")
+    ):
         return np.nan
     try:
         return float(value)
@@ -119,4 +129,3 @@ def _original(table: Any, row: int, column: int) -> Any:
     if is_frame(table):
         return nw.from_native(table, eager_only=True)[:, column].to_list()[row]
     return np.asarray(table)[row, column].item()
-

@@ -1,5 +1,7 @@
 """The program ``dpoutlier``."""
 
+from typing import Annotated
+
 import typer
 
 from dpoutlier.cli.demo import demo
@@ -22,7 +24,9 @@ for command in (demo, fit, score, inspect):
 
 
 @app.callback(invoke_without_command=True)
-def _version(*, version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
     if version:
         from importlib.metadata import version as installed  # noqa: PLC0415
 

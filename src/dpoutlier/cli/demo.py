@@ -30,13 +30,18 @@ def demo(
         with working("fitting, scoring and drawing (the first time also compiling)"):
             result = run_demo(out, epsilon)
         console().print(_table(result))
-        console().print(f"\nPicture: {result.picture}\nModel:   {result.model} (publishable: it holds noisy counts only)", soft_wrap=True)
+        console().print(
+            f"\nPicture: {result.picture}\nModel:   {result.model} (publishable: it holds noisy counts only)",
+            soft_wrap=True,
+        )
 
 
 def _table(result: "DemoResult") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(title=f"Held-out points: {result.n_inliers} benign, {result.n_outliers} malignant", title_justify="left")
+    table = Table(
+        title=f"Held-out points: {result.n_inliers} benign, {result.n_outliers} malignant", title_justify="left"
+    )
     for name in ("detector", "AUROC", "privacy"):
         table.add_column(name, justify="right" if name == "AUROC" else "left")
     for row in result.rows:

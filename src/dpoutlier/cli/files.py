@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from dpoutlier import tables
 from dpoutlier._files import write_aside
-from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceError
+from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ def read_reference(path: Path, names: tuple[str, ...]) -> pa.Table:
         table = _read_csv(path, columns, pa.binary(), lambda _row: "skip")
         return pa.table({name: tables.numbers(table.column(name)) for name in columns})
     except Exception:  # noqa: BLE001 - whatever it was, its text may hold a value
-        raise ReferenceError(UNREADABLE.format(path=path, kind=_format(path)[1:].upper())) from None
+        raise ReferenceDataError(UNREADABLE.format(path=path, kind=_format(path)[1:].upper())) from None
 
 
 def read_points(path: Path, names: tuple[str, ...] | None) -> pa.Table:

@@ -41,19 +41,32 @@ def fit(
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of this fit, such as 0.5 or 1/3. Your choice.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file; .dpo or .secret.dpo is appended.")],
-    n_hint: Annotated[str, typer.Option(help="Public guess of the number of rows, never the true one; 'buy' costs 5 % of epsilon. For --bins auto.")] = "buy",
+    n_hint: Annotated[
+        str,
+        typer.Option(
+            help="Public guess of the number of rows, never the true one; 'buy' costs 5 % of epsilon. For --bins auto."
+        ),
+    ] = "buy",
     bins: Annotated[str, typer.Option(help="Bins per feature: a number, one for each as 5,5,2, or 'auto'.")] = "auto",
     k: Annotated[int, typer.Option(help="Noisy rows to gather.")] = 10,
     weighted: Annotated[bool, typer.Option("--weighted", help="Weighted k-NN.")] = False,
-    distance: Annotated[Distance, typer.Option(help="What scores: distance between cells, or from the point.")] = Distance.CELL,
+    distance: Annotated[
+        Distance, typer.Option(help="What scores: distance between cells, or from the point.")
+    ] = Distance.CELL,
     max_depth: Annotated[int, typer.Option(help="Most grid steps from home; -1 for no limit.")] = 4,
     max_cells: Annotated[int, typer.Option(help="Most cells to visit for one point.")] = 100_000,
-    exhausted: Annotated[Exhausted, typer.Option(help="Score of a walk that did not gather k rows.")] = Exhausted.OUTLYING,
-    neighbours: Annotated[Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")] = Neighbours.ADD_OR_REMOVE_ONE,
+    exhausted: Annotated[
+        Exhausted, typer.Option(help="Score of a walk that did not gather k rows.")
+    ] = Exhausted.OUTLYING,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
+    ] = Neighbours.ADD_OR_REMOVE_ONE,
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
     target_fpr: Annotated[float | None, typer.Option(help="Buy a threshold at this false-positive rate.")] = None,
     threshold_share: Annotated[float, typer.Option(help="Share of epsilon that the threshold costs.")] = 0.05,
-    holder: Annotated[Holder, typer.Option(help="dense can be published; keyed takes any grid and is secret.")] = Holder.AUTO,
+    holder: Annotated[
+        Holder, typer.Option(help="dense can be published; keyed takes any grid and is secret.")
+    ] = Holder.AUTO,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
     """Fit a private detector on reference rows and write it to a model file.

@@ -20,10 +20,16 @@ BATCH = 5_000
 def score(
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     points: Annotated[Path, typer.Argument(help="Points to score, CSV or Parquet.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")
+    ] = None,
     top: Annotated[int, typer.Option(help="How many of the most outlying rows to print.")] = 10,
-    target_fpr: Annotated[float | None, typer.Option(help="Move the threshold to this false-positive rate, free of charge.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")] = None,
+    target_fpr: Annotated[
+        float | None, typer.Option(help="Move the threshold to this false-positive rate, free of charge.")
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
@@ -68,7 +74,9 @@ def _scored(detector: "PartitionedDetector", table: "pa.Table") -> "pa.Table":
     for part in stages(len(table), BATCH, "scoring"):
         rows = features.slice(part.start, part.stop - part.start)
         parts.append((detector.outlier_scores(rows), detector.outside_bounds(rows)))
-    scores, outside = (np.concatenate(side) for side in zip(*parts, strict=True)) if parts else (np.empty(0), np.empty(0, bool))
+    scores, outside = (
+        (np.concatenate(side) for side in zip(*parts, strict=True)) if parts else (np.empty(0), np.empty(0, bool))
+    )
     table = table.append_column("outlier_score", pa.array(scores)).append_column("outside_bounds", pa.array(outside))
     if detector.model_.threshold is not None:
         table = table.append_column("prediction", pa.array(np.where(scores > detector.model_.threshold, -1, 1)))

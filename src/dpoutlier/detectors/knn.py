@@ -45,7 +45,7 @@ class KNN(Detector):
         self.weighted = weighted
         self.target_fpr = target_fpr
 
-    def fit(self, X: Any, y: Any = None) -> KNN:
+    def fit(self, X: Any, y: Any = None) -> KNN:  # noqa: ARG002 - scikit-learn's signature
         """Keep the reference rows ``X``; ``y`` is ignored."""
         k = at_least_one(k=self.k)
         true_or_false(weighted=self.weighted)

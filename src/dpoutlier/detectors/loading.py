@@ -23,5 +23,7 @@ def load(path: str | Path, *, secret: bool = False) -> PartitionedDetector:
     """
     model = load_model(path, secret=secret)
     if model.detector not in DETECTORS:
-        raise ModelFileError(f"{path} holds a {model.detector!r}, a detector that this dpoutlier does not know: upgrade it.")
+        raise ModelFileError(
+            f"{path} holds a {model.detector!r}, a detector that this dpoutlier does not know: upgrade it."
+        )
     return DETECTORS[model.detector]._of_model(model)  # noqa: SLF001 - its sister module

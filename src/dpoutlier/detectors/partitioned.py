@@ -50,7 +50,7 @@ class PartitionedDetector(Detector):
     def _plan(self, domain: Domain) -> Plan:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any = None) -> PartitionedDetector:
+    def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
         """Fit on the reference rows ``X``; ``y`` is ignored."""
         self.model_ = fit_model(X, self._plan(self._declared_domain(X)))
         return self

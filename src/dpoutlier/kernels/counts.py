@@ -48,7 +48,7 @@ def keyed_noise(key0: Any, key1: Any, high: Any, low: Any, rate: Any, words: Any
 
 
 @kernel
-def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) -> float:
+def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) -> Any:
     """Laplace noise by the logarithm of a float, as in the paper. Not private: for the reproduction only."""
     size = siphash_words(key0, key1, low, high, np.uint64(0))
     sign = siphash_words(key0, key1, low, high, np.uint64(1))

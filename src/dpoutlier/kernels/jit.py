@@ -5,12 +5,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+config: Any = numba.config
 
 __all__ = ["cache_folder", "kernel"]
 
@@ -41,8 +43,8 @@ def cache_folder() -> Path | None:
         return None
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     roots = [Path(__file__).parent / "__pycache__", home / "dpoutlier"]
-    if numba.config.CACHE_DIR:
-        roots.insert(0, Path(numba.config.CACHE_DIR))
+    if config.CACHE_DIR:
+        roots.insert(0, Path(config.CACHE_DIR))
     name = f"kernels-{_digest_of_kernels()}"
     return next((root / name for root in roots if _writable(root / name)), None)
 
@@ -52,11 +54,11 @@ _FOLDER = cache_folder()
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` at its first call; the types are those of the call."""
-    before = numba.config.CACHE_DIR
+    before = config.CACHE_DIR
     # numba asks for the folder while it decorates, and only then.
-    numba.config.CACHE_DIR = str(_FOLDER or before)
+    config.CACHE_DIR = str(_FOLDER or before)
     try:
         compiled: Callable[P, R] = numba.njit(nogil=True, cache=_FOLDER is not None)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
     return compiled

@@ -54,7 +54,7 @@ def bin_cost(position: int, home: int, bins: int, index: int) -> int:
 
 
 @kernel
-def rank_bins(feature: int, position: int, bins: int, max_depth: int, ranks: Ranks) -> None:
+def rank_bins(feature: int, position: Any, bins: int, max_depth: int, ranks: Ranks) -> None:
     """Merge the bins below and above home, both sorted already, into one order."""
     home = position * bins // LATTICE
     below, above = home - 1, home + 1

@@ -52,8 +52,10 @@ class DiscreteLaplace:
         return float(1 / self.rate)
 
     def log_probability(self, value: int) -> float:
-        return math.log(-math.expm1(-float(self.rate))) - math.log1p(math.exp(-float(self.rate))) - abs(value) * float(
-            self.rate
+        return (
+            math.log(-math.expm1(-float(self.rate)))
+            - math.log1p(math.exp(-float(self.rate)))
+            - abs(value) * float(self.rate)
         )
 
     def probability(self, value: int) -> float:

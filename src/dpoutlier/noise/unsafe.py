@@ -12,4 +12,4 @@ def unsafe_float_laplace(scale: float, n: int, source: ByteSource) -> NDArray[np
     """``n`` floats ``-scale * sign * log(u)``. The low bits of count + noise tell the count: not private."""
     words = np.frombuffer(source.read(16 * n), "<u8").reshape(2, n)
     magnitude = -scale * np.log(((words[0] >> np.uint64(11)) + 0.5) * 2.0**-53)
-    return np.where(words[1] & np.uint64(1), magnitude, -magnitude)
+    return np.asarray(np.where(words[1] & np.uint64(1), magnitude, -magnitude))

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CellIds", "MOST_CELLS", "Partition", "cell_ids", "cell_numbers"]
+__all__ = ["MOST_CELLS", "CellIds", "Partition", "cell_ids", "cell_numbers"]
 
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""

@@ -87,9 +87,7 @@ class NearestCells:
             outlying=self.exhausted == "outlying",
         )
 
-    def walk(
-        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
-    ) -> Walks:
+    def walk(self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1) -> Walks:
         """Algorithm 1 for each row of ``positions``."""
         assert isinstance(partition, Grid)
         grid, table, rule = partition.arrays(), counts.table(), self.rule()

@@ -23,8 +23,8 @@ def geometric_levels(top: float) -> NDArray[np.float64]:
 
 
 def bin_of(scores: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Bin i holds the scores above level i - 1 and up to level i; the last bin those above every level."""
-    return np.asarray(np.searchsorted(levels, scores, side="left"))
+    """Bin i holds the scores above level i - 1 and up to level i; the last bin those above every level too."""
+    return np.minimum(np.searchsorted(levels, scores, side="left"), len(levels) - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class ScoreHistogram:
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import, and only needed here
 
-        above = self.counts[::-1].cumsum()[::-1]
-        rows = max(float(above[0]), 1.0)
-        falling = isotonic_regression(above[1:].astype(np.float64), increasing=False).x
+        rows = max(float(self.counts.sum()), 1.0)
+        above = self.counts.sum() - self.counts.cumsum()
+        falling = isotonic_regression(above.astype(np.float64), increasing=False).x
         low_enough = np.flatnonzero(falling <= share(target_fpr=target_fpr) * rows)
         return float(self.levels[low_enough[0]] if len(low_enough) else self.levels[-1])
 

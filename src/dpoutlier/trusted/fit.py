@@ -107,7 +107,7 @@ def _buy_threshold(positions: NDArray[np.uint32], model: Model, plan: Plan, sour
     assert plan.target_fpr is not None
     levels = plan.scorer.levels(model.partition)
     scores = model.outlier_scores(positions, plan.n_jobs)
-    exact = np.bincount(bin_of(scores, levels), minlength=len(levels) + 1).astype(np.int64)
+    exact = np.bincount(bin_of(scores, levels), minlength=len(levels)).astype(np.int64)
     noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
     histogram = ScoreHistogram(levels, noisy, paid[0].rate if paid else None, plan.target_fpr)
     bought = replace(model, charges=(*model.charges, *paid), score_histogram=histogram)

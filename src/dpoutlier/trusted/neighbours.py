@@ -39,5 +39,5 @@ class ReferenceNeighbours:
         top = np.sqrt(self.domain.n_features) * (self.k if weighted else 1)
         levels = geometric_levels(float(top))
         scores = self.outlier_scores(self._positions, weighted=weighted)
-        counts = np.bincount(bin_of(scores, levels), minlength=len(levels) + 1).astype(np.int64)
+        counts = np.bincount(bin_of(scores, levels), minlength=len(levels)).astype(np.int64)
         return ScoreHistogram(levels, counts, None, target_fpr)

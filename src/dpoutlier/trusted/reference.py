@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import ReferenceError
+from dpoutlier.exceptions import ReferenceDataError
 
 __all__ = ["UNREADABLE", "read_reference"]
 
@@ -25,4 +25,4 @@ def read_reference(reference: Any, domain: Domain) -> NDArray[np.uint32]:
             warnings.simplefilter("ignore")
             return domain.positions(tables.columns(reference))
     except Exception:  # noqa: BLE001 - whatever it was, its text may hold a value
-        raise ReferenceError(UNREADABLE) from None
+        raise ReferenceDataError(UNREADABLE) from None
