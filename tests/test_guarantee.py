@@ -1,0 +1,106 @@
+"""Epsilon as written, the sensitivity, and the statement."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpoutlier import DPGridKNN, GridKNN
+from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon, sensitivity
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (0.1, Fraction(1, 10)),
+        (1, Fraction(1)),
+        ("0.3", Fraction(3, 10)),
+        ("1/3", Fraction(1, 3)),
+        (Decimal("0.015"), Fraction(15, 1000)),
+        (Fraction(2, 7), Fraction(2, 7)),
+        (np.float64(0.5), Fraction(1, 2)),
+        (np.int64(2), Fraction(2)),
+        (1e-3, Fraction(1, 1000)),
+    ],
+)
+def test_epsilon_is_the_number_that_was_written(given, meant):
+    assert as_epsilon(given) == meant
+
+
+@pytest.mark.parametrize("given", [float("inf"), np.inf, "inf", "Infinity"])
+def test_infinite_epsilon_is_none(given):
+    assert as_epsilon(given) is None
+
+
+@pytest.mark.parametrize(
+    "given", [0, -1, 0.0, -0.5, float("nan"), "nan", "-inf", "one", "", None, True, [1], "1/0", 1j]
+)
+def test_epsilon_that_is_no_positive_number_is_refused_with_its_value(given):
+    with pytest.raises(InvalidParameterError, match=r"epsilon must be a positive number, got .*Give a positive number"):
+        as_epsilon(given)
+
+
+def test_the_sensitivity_counts_cells_rows_and_relations():
+    assert sensitivity(Neighbours.ADD_OR_REMOVE_ONE, rows_per_person=3, cells_per_row=8) == 24
+    assert sensitivity(Neighbours.REPLACE_ONE, rows_per_person=3, cells_per_row=8) == 48
+
+
+@pytest.mark.parametrize("arguments", [{"neighbours": "swap"}, {"rows_per_person": 0}, {"rows_per_person": 1.5}])
+def test_an_impossible_guarantee_is_refused(arguments):
+    with pytest.raises(InvalidParameterError, match=next(iter(arguments))):
+        Guarantee(Fraction(1), **arguments)
+
+
+def statement_of(**arguments):
+    detector = DPGridKNN(**{"epsilon": 0.5, "bounds": {"age": (0, 120), "bmi": (10, 80)}, "bins": 4, **arguments})
+    return detector.fit(np.zeros((3, 2))).privacy_statement()
+
+
+def test_the_statement_says_what_an_officer_must_know():
+    statement = statement_of(target_fpr=0.1)
+    page = str(statement)
+    for text in (
+        "one row",
+        "add-or-remove-one",
+        "0.5",
+        "1 (replace-one)",
+        "discrete Laplace",
+        "age",
+        "120",
+        "declared",
+    ):
+        assert text in page
+    assert statement.to_dict()["charges"][0]["purpose"] == "counts"
+    assert "Not protected" in page
+    assert statement.publishable
+
+
+def test_the_statement_says_per_person_and_who_vouches_for_the_cap():
+    page = str(statement_of(rows_per_person=5))
+    assert "one person, with at most 5 rows" in page
+    assert "declaration" in page
+
+
+def test_the_statement_of_a_keyed_model_says_computational_and_secret():
+    statement = statement_of(holder="keyed")
+    assert "computational" in str(statement)
+    assert "SECRET" in str(statement)
+    assert not statement.publishable
+
+
+@pytest.mark.parametrize("arguments", [{"epsilon": "inf"}, {"unsafe_seed": 1}, {"unsafe_float_laplace": True}])
+def test_modes_that_are_not_private_warn_and_say_so(arguments):
+    with pytest.warns(UnsafeWarning, match="NOT PRIVATE"):
+        statement = statement_of(**arguments)
+    assert not statement.private
+    assert not statement.publishable
+    assert statement.epsilon == statement.epsilon_in_use == "none"
+    assert "NOT PRIVATE" in str(statement)
+
+
+def test_the_twin_promises_nothing():
+    statement = GridKNN((0, 1)).fit(np.zeros((3, 2))).privacy_statement()
+    assert not statement.private
+    assert "non-private twin" in str(statement)
