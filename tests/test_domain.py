@@ -2,12 +2,12 @@
 
 import json
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from dpoutlier import Bounds, DPGridKNN
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError

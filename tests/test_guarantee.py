@@ -35,7 +35,8 @@ def test_infinite_epsilon_is_none(given):
 
 
 @pytest.mark.parametrize(
-    "given", [0, -1, 0.0, -0.5, float("nan"), "nan", "-inf", "one", "", None, True, [1], "1/0", 1j]
+    "given",
+    [0, -1, 0.0, -0.5, float("nan"), "nan", "-inf", "one", "", None, True, [1], "1/0", 1j, "1e999999999", "9" * 10**5],
 )
 def test_epsilon_that_is_no_positive_number_is_refused_with_its_value(given):
     with pytest.raises(InvalidParameterError, match=r"epsilon must be a positive number, got .*Give a positive number"):

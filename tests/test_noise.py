@@ -3,13 +3,13 @@
 import math
 from fractions import Fraction
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import naive
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.counts import keyed_noise
 from dpoutlier.kernels.laplace import RAN_OUT, draw

@@ -41,7 +41,7 @@ def live_counts(rows, cells):
 
 
 def largest_log_ratio(rate, cells, relation):
-    """max over neighbours and outcomes of log P(outcome | one) / P(outcome | other), exactly.
+    """Largest over neighbours and outcomes of log P(outcome | one) / P(outcome | other), exactly.
 
     The noise of a cell has log-probability -rate * |z| plus a constant, so that the ratio is rate times a difference of L1 norms.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -11,7 +12,7 @@ from typing import Any
 
 from dpoutlier._validate import at_least_one, bad, one_of
 
-__all__ = ["Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
+__all__ = ["Charge", "Guarantee", "Neighbours", "as_epsilon", "exact_number", "sensitivity"]
 
 
 class Neighbours(StrEnum):
@@ -37,6 +38,15 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
     return changes * rows_per_person * cells_per_row
 
 
+def exact_number(text: str) -> Fraction | None:
+    """The rational that a text such as 0.5, 1e-3 or 1/3 denotes, or None. Never long at work, whatever the text."""
+    parts = re.fullmatch(r"\s*\+?(\d{1,60}/\d{1,60}|(\d{1,60}\.?\d{0,60}|\.\d{1,60})([eE][+-]?\d{1,3})?)\s*", text)
+    try:
+        return Fraction(text) if parts else None
+    except ZeroDivisionError:
+        return None
+
+
 def as_epsilon(value: Any) -> Fraction | None:
     """The number a user wrote, exactly; None for infinity.
 
@@ -50,11 +60,8 @@ def as_epsilon(value: Any) -> Fraction | None:
     text = repr(float(value)) if isinstance(value, float) else str(value)
     if usable and text.strip().lower() in {"inf", "infinity"}:
         return None
-    try:
-        exact = Fraction(text) if usable else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        exact = Fraction(0)
-    if exact <= 0:
+    exact = exact_number(text) if usable else None
+    if exact is None or exact <= 0:
         raise bad("epsilon", "a positive number", value, remedy)
     return exact
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._files import write_aside
+from dpoutlier._validate import at_least_one
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ModelFileError, SecretError
-from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.guarantee import Charge, Guarantee, Neighbours, exact_number
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.model import Model
@@ -170,7 +171,7 @@ def load_model(path: str | Path, *, secret: bool = False) -> Model:
     if not model.publishable and not secret:
         raise SecretError(
             f"{path} is a secret model: it holds exact counts and must not leave the custodian. If you are the custodian, "
-            "load it with secret=True."
+            "load it with secret=True (on the command line: by its name *.secret.dpo)."
         )
     return model
 
@@ -183,6 +184,8 @@ def _read(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
         stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
         if not stored or info.file_size > size:
             raise ModelFileError(f"member {info.filename} of the model file has an impossible size.")
+    if sum(info.file_size for info in members.values()) > size:
+        raise ModelFileError("the members of the model file overlap.")
     if members[MANIFEST].file_size > MOST_MANIFEST_BYTES:
         raise ModelFileError("the manifest of the model file is too long.")
     manifest = json.loads(archive.read(members[MANIFEST]))
@@ -248,10 +251,11 @@ def _model(manifest: dict[str, Any], arrays: Arrays) -> Model:
         counts=_counts(manifest["counts"], arrays, partition),
         guarantee=_guarantee(manifest["guarantee"]),
         charges=tuple(_charge(entry) for entry in manifest["charges"]),
-        n_hint=manifest["n_hint"],
+        n_hint=None if manifest["n_hint"] is None else at_least_one(n_hint=manifest["n_hint"]),
         score_histogram=_score_histogram(manifest["score_histogram"], arrays),
         threshold=threshold,
     )
+    _check_charges(model)
     if model.publishable is not manifest["publishable"]:
         raise ModelFileError("the model file says that it is publishable, and its content is not.")
     return model
@@ -265,9 +269,16 @@ def _domain(content: dict[str, Any]) -> Domain:
     return domain
 
 
+def _rational(text: str) -> Fraction:
+    number = exact_number(text)
+    if number is None:
+        raise ModelFileError(f"the model file has {text[:80]!r} where a number should be.")
+    return number
+
+
 def _guarantee(content: dict[str, Any]) -> Guarantee:
     return Guarantee(
-        epsilon=None if content["epsilon"] is None else Fraction(content["epsilon"]),
+        epsilon=None if content["epsilon"] is None else _rational(content["epsilon"]),
         neighbours=Neighbours(content["neighbours"]),
         rows_per_person=content["rows_per_person"],
         voided_by=tuple(str(reason) for reason in content["voided_by"]),
@@ -275,9 +286,17 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
 
 
 def _charge(content: dict[str, Any]) -> Charge:
-    return Charge(
-        str(content["purpose"]), Fraction(content["epsilon"]), int(content["sensitivity"]), Fraction(content["rate"])
-    )
+    law = DiscreteLaplace(_rational(content["rate"]))
+    sensitivity = at_least_one(sensitivity=content["sensitivity"])
+    return Charge(str(content["purpose"]), _rational(content["epsilon"]), sensitivity, law.rate)
+
+
+def _check_charges(model: Model) -> None:
+    """What was bought must fit into what is promised."""
+    if any(charge.epsilon_in_use > charge.epsilon for charge in model.charges):
+        raise ModelFileError("a part of the model file costs more than was set aside for it.")
+    if model.guarantee.private and not 0 < sum(c.epsilon for c in model.charges) <= (model.guarantee.epsilon or 0):
+        raise ModelFileError("the parts of the model file cost more than its epsilon, or nothing at all.")
 
 
 def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> NoisyCounts:
@@ -297,7 +316,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             ids, exact = _occupied(arrays, partition)
             key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
             salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
-            law = DiscreteLaplace(Fraction(content["rate"]))
+            law = DiscreteLaplace(_rational(content["rate"]))
             return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]))
         case kind:
             raise ModelFileError(f"the model file has a holder {kind!r} that this dpoutlier does not know.")
@@ -322,5 +341,5 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHis
     counts = _expect(arrays, "score_counts", "<i8", (len(levels),))
     if not len(levels) or not np.isfinite(levels).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
-    rate = None if content["rate"] is None else Fraction(content["rate"])
+    rate = None if content["rate"] is None else _rational(content["rate"])
     return ScoreHistogram(levels, counts, rate, content["target_fpr"])

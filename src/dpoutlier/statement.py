@@ -138,9 +138,11 @@ def _page(s: PrivacyStatement) -> list[str]:
     title = f"Privacy statement of a {s.detector} model"
     lines = [title, "=" * len(title), ""]
     if s.private:
+        one = s.unit.split(",")[0]
+        change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
         promise = (
-            f"Whether any {s.unit} is in the reference data changes the probability of any outcome by a factor of at most "
-            f"exp({s.epsilon}) (relation: {s.neighbours}, delta = 0)."
+            f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
+            f"(relation: {s.neighbours}, delta = 0)."
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."

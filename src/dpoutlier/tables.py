@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import PointsError
+from dpoutlier.exceptions import InvalidParameterError, PointsError
 
 __all__ = ["column_names", "columns", "is_frame", "numbers", "points_array", "shape_of"]
 
@@ -32,7 +32,9 @@ def column_names(table: Any) -> list[str] | None:
 def shape_of(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
     if is_frame(table):
-        n_columns = len(nw.from_native(table, eager_only=True).columns)
+        frame = nw.from_native(table, eager_only=True)
+        _check_types(frame)
+        n_columns = len(frame.columns)
     else:
         if hasattr(table, "toarray"):
             raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
@@ -44,17 +46,30 @@ def shape_of(table: Any) -> int:
     return n_columns
 
 
+def _check_types(frame: nw.DataFrame[Any]) -> None:
+    """Refuse columns whose type can hold no numbers: the schema is public."""
+    for name, dtype in frame.schema.items():
+        if dtype.is_temporal() or dtype.is_nested():
+            raise InvalidParameterError(
+                f"column {name!r} has type {dtype}; a feature must be a number. Convert or leave it out."
+            )
+
+
 def _array(table: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(table)
-    except ValueError:  # numpy's text would hold the number of rows
-        raise ValueError("the rows of the table differ in their number of values; all must have one for each feature.") from None
+        # Lists as objects: numpy would make text of every number as soon as one value is text, and True would not parse.
+        array = np.asarray(table, None if hasattr(table, "dtype") else object)
+    except Exception:  # noqa: BLE001 - numpy's text would hold the number of rows, and another's a row
+        raise ValueError(
+            "the data could not be read as a table: it is no array and no data frame."
+        ) from None
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported.")
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data using array.reshape(-1, 1) "
-            "if it has a single feature, or array.reshape(1, -1) if it is a single row."
+            "if it has a single feature, or array.reshape(1, -1) if it is a single row; see that every row has one value for "
+            "each feature."
         )
     return array
 
@@ -72,7 +87,10 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
     if series.dtype == nw.String:
-        return numbers(series.to_arrow())
+        try:
+            return numbers(series.to_arrow())
+        except Exception:  # noqa: BLE001 - text that Arrow does not take, such as half of a surrogate pair
+            return _parsed(series.to_list())
     return _parsed(series.to_list())
 
 
@@ -99,13 +117,13 @@ def _parsed(values: list[Any]) -> NDArray[np.float64]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str | bytes) and not NUMBER.fullmatch(
-        value if isinstance(value, str) else value.decode("latin-1")
-    ):
+    """A value as a float; NaN for whatever is no number. No value can make this fail."""
+    text = value.decode("latin-1") if isinstance(value, bytes) else value
+    if isinstance(text, str) and not NUMBER.fullmatch(text):
         return np.nan
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
+        return float(text)
+    except Exception:  # noqa: BLE001 - objects may raise what they like
         return np.nan
 
 

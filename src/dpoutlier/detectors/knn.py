@@ -11,6 +11,7 @@ from dpoutlier._validate import at_least_one, share, true_or_false
 from dpoutlier.detectors.base import Detector
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ThresholdNotSetError
+from dpoutlier.guarantee import Guarantee
 from dpoutlier.trusted.neighbours import ReferenceNeighbours
 
 __all__ = ["KNN"]
@@ -56,6 +57,11 @@ class KNN(Detector):
         )
         self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
         return self
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """None at all: the reference rows themselves are kept."""
+        return Guarantee(None, voided_by=("KNN keeps the reference rows: no noise, no guarantee.",))
 
     def _domain(self) -> Domain:
         return self.neighbours_.domain

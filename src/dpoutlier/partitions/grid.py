@@ -19,7 +19,7 @@ from dpoutlier.partitions.partition import MOST_CELLS, CellIds
 __all__ = ["Grid", "bins_by_rule"]
 
 MOST_BINS = 2**24
-FINEST_UNIT = 2**32
+FINEST_UNIT = 2**40
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Grid:
     def unit(self) -> int:
         """The edge of the cube in the integers that cell distances are measured in.
 
-        The least common multiple of the bins, so that a step of 1 / b is a whole number; past 2**32, that.
+        The least common multiple of the bins, so that a step of 1 / b is a whole number; past 2**40, that.
         """
         return min(math.lcm(*self.bins), FINEST_UNIT)
 

@@ -1,0 +1,58 @@
+# make demo   set everything up, fit a private model, write demo/demo.png
+# make test   set everything up, run lint, types, import contracts and tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo lint types contracts tests test slow dist constraints manual format clean
+
+help: ## list the recipes
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY) ## virtual environment with everything that development needs
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dpoutlier needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY) ## private model of breast cancer data: a table, and demo/demo.png
+	$(BIN)/dpoutlier demo --out demo
+
+lint: $(READY) ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+contracts: $(READY) ## data flows one way
+	$(BIN)/lint-imports --no-logo
+
+tests: $(READY) ## the fast tests
+	$(BIN)/python -m pytest -q -n 2
+
+test: lint types contracts tests ## lint, types, contracts and the fast tests
+
+slow: $(READY) ## the tests marked slow
+	$(BIN)/python -m pytest -q -m slow
+
+dist: $(READY) ## wheel and sdist in dist/
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+manual: $(READY) ## write docs/command-line.md from --help
+	$(BIN)/python docs/make_manual.py
+
+format: $(READY) ## put code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+constraints: $(READY) ## record the versions that are installed
+	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
+
+clean: ## remove what was made
+	rm -rf $(VENV) dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,43 @@
+"""Write command-line.md from what --help prints, so that the manual cannot lag."""
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["COLUMNS"] = os.environ["TERMINAL_WIDTH"] = "100"
+
+from typer.testing import CliRunner
+
+from dpoutlier.cli.app import app
+
+INTRODUCTION = """\
+# The command line
+
+`dpoutlier` reads CSV and Parquet files and writes [model files](model-file.md). It exits with 0, with 2 if what it was given
+cannot be used (the message says what and why), and with 1 if the machine failed, say by a full disk. Files are
+written aside and renamed when they are complete; an existing file is replaced only with `--force`.
+
+In a CSV file the first line names the columns. [Features](features-file.md) are found by name, other columns are ignored by
+`fit` and passed through by `score`. In *reference* rows whatever does not parse as a number is missing, and a line with
+too few or too many fields is no row; neither is ever reported, since a message would tell something about a row. In
+*points* both are errors that say where.
+
+This page is written by `make manual` from what `--help` prints.
+"""
+
+
+def manual() -> str:
+    """The page."""
+    parts = [INTRODUCTION]
+    for command in app.registered_commands:
+        name = getattr(command.callback, "__name__", "")
+        printed = CliRunner().invoke(app, [name, "--help"], prog_name="dpoutlier").output
+        parts.append(f"## dpoutlier {name}\n\n```text\n{printed.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    if "--print" in sys.argv:
+        print(manual(), end="")
+    else:
+        (Path(__file__).parent / "command-line.md").write_text(manual(), encoding="utf-8")

@@ -1,0 +1,246 @@
+"""The command line, as a person would use it."""
+
+import csv
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from dpoutlier import load
+from dpoutlier.cli.app import app
+
+FEATURES = "[features]\nage = [0, 120]\nbmi = {lower = 10, upper = 80}\n"
+rng = np.random.default_rng(0)
+ROWS = np.stack([rng.normal(50, 10, 1000), rng.normal(27, 4, 1000)], axis=1)
+POINTS = np.array([[50, 27], [118, 78], [49, 26], [300, 20]])
+
+
+def write_csv(path, rows, header=("id", "age", "bmi"), extra=True):
+    with path.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(header)
+        writer.writerows([[f"p{i}", *row] for i, row in enumerate(rows)] if extra else rows)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "features.toml").write_text(FEATURES)
+    write_csv(tmp_path / "reference.csv", ROWS)
+    write_csv(tmp_path / "points.csv", POINTS)
+    return tmp_path
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output
+    return re.sub(r"\s+", " ", result.output)
+
+
+FIT = ("fit", "reference.csv", "--features", "features.toml", "--epsilon", "0.5", "-o", "model")
+
+
+def test_fit_score_inspect_as_the_readme_says(folder):
+    output = run(*FIT)
+    assert "Privacy statement" in output
+    assert "number of rows" in output  # bought
+    assert "Wrote model.dpo" in output
+    output = run("score", "model.dpo", "points.csv", "-o", "scores.csv", "--threshold", "0.3")
+    assert "4 most outlying of 4 points" in output
+    rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == ["p0", "p1", "p2", "p3"]
+    assert [row["age"] for row in rows] == ["50", "118", "49", "300"]  # as they were written
+    expected = load("model.dpo").outlier_scores(POINTS)
+    assert [float(row["outlier_score"]) for row in rows] == expected.tolist()
+    assert [row["outside_bounds"] for row in rows] == ["false", "false", "false", "true"]
+    assert [int(row["prediction"]) for row in rows] == np.where(expected > 0.3, -1, 1).tolist()
+    assert float(rows[1]["outlier_score"]) > float(rows[0]["outlier_score"])
+    output = run("inspect", "model.dpo")
+    assert "0.5" in output
+    assert "k 10" in output
+
+
+def test_inspect_as_json(folder):
+    run(*FIT, "--target-fpr", "0.1")
+    result = CliRunner().invoke(app, ["inspect", "model.dpo", "--json"])
+    content = json.loads(result.output)
+    assert content["statement"]["epsilon"] == "0.5"
+    assert content["scoring"]["threshold"] is not None
+
+
+def test_every_option_of_fit_arrives(folder):
+    run(
+        *FIT, "--bins", "4,5", "--k", "7", "--weighted", "--distance", "point", "--max-depth", "-1", "--max-cells", "99",
+        "--exhausted", "as-printed", "--neighbours", "replace-one", "--rows-per-person", "2", "--target-fpr", "0.2",
+        "--threshold-share", "0.1", "--holder", "keyed",
+    )  # fmt: skip
+    found = load("model.secret.dpo", secret=True)
+    arguments = {
+        "bins": [4, 5], "k": 7, "weighted": True, "distance": "point", "max_depth": None, "max_cells": 99,
+        "exhausted": "as-printed", "neighbours": "replace-one", "rows_per_person": 2, "target_fpr": 0.2, "holder": "keyed",
+    }  # fmt: skip
+    assert {name: found.get_params()[name] for name in arguments} == arguments
+    assert stat.S_IMODE(Path("model.secret.dpo").stat().st_mode) == 0o600
+    assert "secret" in run("score", "model.secret.dpo", "points.csv")
+
+
+def test_parquet_in_and_out(folder):
+    pq.write_table(pa.table({"bmi": ROWS[:, 1], "note": ["x"] * 1000, "age": ROWS[:, 0]}), "reference.parquet")
+    pq.write_table(pa.table({"bmi": POINTS[:, 1], "age": POINTS[:, 0]}), "points.parquet")
+    run("fit", "reference.parquet", "--features", "features.toml", "--epsilon", "1", "--bins", "5", "-o", "m")
+    run("score", "m.dpo", "points.parquet", "-o", "scores.parquet")
+    scores = pq.read_table("scores.parquet")
+    assert scores.column_names == ["bmi", "age", "outlier_score", "outside_bounds"]
+    assert scores.column("outlier_score").to_pylist() == load("m.dpo").outlier_scores(POINTS).tolist()
+
+
+def test_a_threshold_bought_at_the_fit_can_be_moved(folder):
+    run(*FIT, "--target-fpr", "0.1")
+    assert "prediction" in run("score", "model.dpo", "points.csv")
+    run("score", "model.dpo", "points.csv", "--target-fpr", "0.3")
+
+
+# What must not be an error ----------------------------------------------------------------------------------------------
+
+BROKEN_ROWS = {
+    "no rows": "",
+    "missing": "p,,\n",
+    "text": "p,old,heavy\n",
+    "other encoding": "p,\xff\xfe,3\n",
+    "too few fields": "p,3\n",
+    "too many fields": "p,3,4,5,6\n",
+    "infinite": "p,inf,-inf\n",
+    "huge": "p,1e999,-1e999\n",
+}
+
+
+@pytest.mark.parametrize("rows", BROKEN_ROWS.values(), ids=BROKEN_ROWS)
+def test_what_stands_in_reference_rows_is_never_an_error(folder, rows):
+    plain = run(*FIT, "--bins", "4", "--force")
+    (folder / "reference.csv").write_bytes(b"id,age,bmi\n" + rows.encode("latin-1"))
+    assert run(*FIT, "--bins", "4", "--force") == plain  # the same output, to the letter
+
+
+def test_values_that_do_not_parse_count_in_the_first_bin(folder):
+    (folder / "reference.csv").write_bytes(b"id,age,bmi\n" + b"p,x,\xff\n" * 500 + b"q,119,79\n" * 200)
+    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", "--bins", "2", "-o", "m")
+    assert load("m.dpo").model_.counts.counts.tolist() == [500, 0, 0, 200]
+
+
+# Errors for people ------------------------------------------------------------------------------------------------------
+
+
+def change(**files):
+    def apply():
+        for name, content in files.items():
+            path = Path(name.replace("_", "."))
+            path.unlink() if content is None else path.write_text(content)
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "message"),
+    [
+        (change(reference_csv=None), FIT, "reference.csv does not exist"),
+        (change(features_toml=None), FIT, "features.toml does not exist"),
+        (change(features_toml="[features]\nage = [3, 1]\n"), FIT, "lower < upper, got (3.0, 1.0)"),
+        (change(features_toml="[features]\nweight = [3, 4]\n"), FIT, "no column 'weight'"),
+        (change(reference_csv=""), FIT, "needs a header line"),
+        (change(), (*FIT[:5], "0", *FIT[6:]), "epsilon must be a positive number, got '0'"),
+        (change(), (*FIT[:5], "nan", *FIT[6:]), "epsilon must be a positive number"),
+        (change(), (*FIT, "--bins", "x"), "--bins must be 'auto'"),
+        (change(), (*FIT, "--bins", "0"), "bins must be a whole number of at least 1"),
+        (change(), (*FIT, "--k", "0"), "k must be a whole number of at least 1"),
+        (change(), (*FIT, "--n-hint", "lots"), "n_hint must be a public guess"),
+        (change(model_dpo="x"), FIT, "model.dpo exists"),
+        (change(), (*FIT[:-1], "model.secret.dpo"), "is publishable"),
+        (change(), ("fit", "features.toml", *FIT[2:]), "must be a .csv or .parquet file"),
+        (change(), ("score", "model.dpo", "points.csv"), "model.dpo does not exist"),
+        (change(model_dpo="x"), ("score", "model.dpo", "points.csv"), "not a model file"),
+        (change(model_dpo="x"), ("inspect", "model.dpo"), "not a model file"),
+    ],
+)
+def test_errors_name_the_cause_and_exit_with_2(folder, prepare, arguments, message):
+    prepare()
+    before = sorted(folder.iterdir())
+    output = run(*arguments, code=2)
+    assert "Error:" in output
+    assert message in output
+    assert "Traceback" not in output
+    assert sorted(folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        ("id,age,bmi\np,old,30\n", "no number in age, row 0: 'old'"),
+        ("id,age,bmi\np,40,\n", "no number in bmi, row 0: ''"),
+        ("id,age\np,40\n", "no column 'bmi'"),
+        ("id,age,bmi,age\np,40,30,40\n", "more than one column named 'age'"),
+        ("id,age,bmi\np,40\n", "cannot be read"),
+    ],
+)
+def test_bad_points_are_shown_and_nothing_is_written(folder, points, message):
+    run(*FIT)
+    (folder / "points.csv").write_text(points)
+    assert message in run("score", "model.dpo", "points.csv", "-o", "out.csv", code=2)
+    assert not (folder / "out.csv").exists()
+
+
+def test_existing_scores_are_kept_unless_told(folder):
+    run(*FIT)
+    (folder / "out.csv").write_text("mine")
+    assert "--force" in run("score", "model.dpo", "points.csv", "-o", "out.csv", code=2)
+    assert (folder / "out.csv").read_text() == "mine"
+    run("score", "model.dpo", "points.csv", "-o", "out.csv", "--force")
+    assert "outlier_score" in (folder / "out.csv").read_text()
+
+
+def test_a_full_disk_exits_with_1_and_leaves_nothing(folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left on device" in run(*FIT, code=1)
+    assert not list(folder.glob("*model*"))
+
+
+# Help ---------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", sorted(command.callback.__name__ for command in app.registered_commands))
+def test_every_command_has_help_with_an_example(command):
+    assert f"Example: dpoutlier {command}" in run(command, "--help")
+
+
+def test_the_manual_is_what_help_prints():
+    """``make manual`` writes it anew."""
+    folder = Path(__file__).parent.parent / "docs"
+    program = [sys.executable, str(folder / "make_manual.py"), "--print"]
+    printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    assert (folder / "command-line.md").read_text() == printed
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+ ?", run("--version"))
+
+
+def test_help_does_not_import_what_is_slow():
+    """The reason why --help answers in under 0.3 s; bench/startup.py measures it."""
+    program = (
+        "import sys\nfrom dpoutlier.cli.app import app\n"
+        "slow = {'numba', 'sklearn', 'scipy', 'pandas', 'pyarrow', 'matplotlib', 'numpy', 'narwhals'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

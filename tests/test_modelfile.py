@@ -1,0 +1,308 @@
+"""Model files: data only, checked whole, never half-written, and secrets cannot be taken for public."""
+
+import errno
+import io
+import json
+import os
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpoutlier import DPGridKNN, GridKNN, load, modelfile
+from dpoutlier.exceptions import DpoutlierError, ModelFileError, SecretError
+from dpoutlier.modelfile import load_model
+
+ROWS = np.random.default_rng(0).uniform(size=(200, 3))
+POINTS = np.random.default_rng(1).uniform(size=(50, 3))
+NAMES = {"age": (0, 1), "bmi": (0, 2), "crp": (-1, 1)}
+
+quiet = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
+VARIANTS = {
+    "dense": DPGridKNN("1/3", bounds=NAMES, bins=[2, 3, 4], target_fpr=0.1),
+    "bought": DPGridKNN(0.3, bounds=NAMES, n_hint="buy", weighted=True, distance="point", neighbours="replace-one"),
+    "keyed": DPGridKNN(0.3, bounds=NAMES, bins=7, holder="keyed", rows_per_person=2, max_depth=None),
+    "wide": DPGridKNN(1, bounds=NAMES, bins=2**24, k=3, max_cells=50),
+    "seeded": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_seed=3),
+    "float": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_float_laplace=True),
+    "infinite": DPGridKNN(np.inf, bounds=NAMES, bins=3),
+    "twin": GridKNN(NAMES, bins=3, target_fpr=0.2, exhausted="as-printed"),
+}
+PUBLIC = {"dense", "bought"}
+
+
+@quiet
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_loaded_model_is_the_model_that_was_saved(name, tmp_path):
+    detector = VARIANTS[name].fit(ROWS)
+    path = detector.save(tmp_path / "model")
+    loaded = load(path, secret=name not in PUBLIC)
+    assert type(loaded) is type(detector)
+    assert (loaded.outlier_scores(POINTS) == detector.outlier_scores(POINTS)).all()
+    assert loaded.privacy_statement() == detector.privacy_statement()
+    assert loaded.model_.guarantee == detector.model_.guarantee
+    assert loaded.model_.charges == detector.model_.charges
+    assert loaded.feature_names_in_.tolist() == list(NAMES)
+    for argument in ("k", "weighted", "distance", "max_depth", "max_cells", "exhausted", "target_fpr"):
+        assert getattr(loaded, argument) == getattr(detector, argument)
+    again = loaded.save(tmp_path / "again")
+    assert again.read_bytes() == path.read_bytes()
+
+
+@quiet
+@pytest.mark.parametrize("name", VARIANTS)
+def test_secret_and_publishable_files_cannot_be_confused(name, tmp_path):
+    detector = VARIANTS[name].fit(ROWS)
+    path = detector.save(tmp_path / "model")
+    mode = stat.S_IMODE(path.stat().st_mode)
+    with zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
+    if name in PUBLIC:
+        assert (path.name, mode, "SECRET.txt" in members) == ("model.dpo", 0o644, False)
+        assert {"ids.npy", "exact.npy", "key.npy", "salt.npy"}.isdisjoint(members)
+        with pytest.raises(SecretError, match="is publishable"):
+            detector.save(tmp_path / "other.secret.dpo")
+    else:
+        assert (path.name, mode, "SECRET.txt" in members) == ("model.secret.dpo", 0o600, True)
+        with pytest.raises(SecretError, match="this one is secret"):
+            detector.save(tmp_path / "other.dpo")
+        with pytest.raises(SecretError, match="secret=True"):
+            load(path)
+        renamed = path.rename(tmp_path / "renamed.dpo")
+        with pytest.raises(SecretError, match="secret=True"):
+            load(renamed)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return VARIANTS["dense"].fit(ROWS).save(tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture(scope="module")
+def saved_secret(tmp_path_factory):
+    return VARIANTS["keyed"].fit(ROWS).save(tmp_path_factory.mktemp("models") / "model")
+
+
+def test_a_file_is_a_zip_of_arrays_and_json(saved):
+    with zipfile.ZipFile(saved) as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        counts = np.load(io.BytesIO(archive.read("counts.npy")), allow_pickle=False)
+    assert manifest["format_version"] == 1
+    assert manifest["guarantee"]["epsilon"] == "1/3"
+    assert manifest["statement"]["private"] is True
+    assert counts.shape == (24,)
+
+
+def test_the_file_opens_no_pickle(saved, monkeypatch):
+    monkeypatch.setattr("pickle.loads", pytest.fail)
+    monkeypatch.setattr("pickle.load", pytest.fail)
+    assert load_model(saved).publishable
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(ModelFileError, match="does not exist"):
+        load(tmp_path / "none.dpo")
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x05\x06" + bytes(18)])
+def test_files_that_are_no_models(content, tmp_path):
+    path = tmp_path / "model.dpo"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="not a model"):
+        load(path)
+
+
+def test_every_truncation_is_noticed(saved, tmp_path):
+    content = saved.read_bytes()
+    path = tmp_path / "model.dpo"
+    for length in range(0, len(content), 97):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            load(path)
+
+
+@settings(max_examples=400)
+@given(st.data())
+def test_a_flipped_byte_gives_an_error_or_the_same_model(saved, saved_secret, tmp_path_factory, data):
+    source = data.draw(st.sampled_from([saved, saved_secret]))
+    content = bytearray(source.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= data.draw(st.integers(1, 255))
+    path = tmp_path_factory.mktemp("flipped") / "model.dpo"
+    path.write_bytes(content)
+    try:
+        found = load(path, secret=True)
+    except DpoutlierError:
+        return
+    original = load(source, secret=True)
+    assert (found.outlier_scores(POINTS) == original.outlier_scores(POINTS)).all()
+    assert found.privacy_statement() == original.privacy_statement()
+
+
+def rewritten(path, target, *, change=None, arrays=None):
+    """A model file with another manifest or other arrays, and checksums that fit: what a forger could write."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    for name, content in (arrays or {}).items():
+        members[f"{name}.npy"] = content
+        manifest["arrays"][name] = modelfile.hashlib.sha256(content).hexdigest()
+    if change:
+        change(manifest)
+    manifest["checksum"] = modelfile._checksum(manifest)
+    with zipfile.ZipFile(target, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target
+
+
+def at(*keys, value):
+    def change(manifest):
+        for key in keys[:-1]:
+            manifest = manifest[key]
+        manifest[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (at("format_version", value=2), "format version 2.*reads up to 1: upgrade dpoutlier"),
+        (at("format_version", value="1"), "impossible format version"),
+        (at("format", value="other"), "not a dpoutlier model"),
+        (at("publishable", value=False), "says that it is publishable"),
+        (at("guarantee", "voided_by", value=["x"]), "says that it is publishable"),
+        (at("guarantee", "epsilon", value=None), "says that it is publishable"),
+        (at("guarantee", "epsilon", value="1" + "0" * 5000), "where a number should be"),
+        (at("guarantee", "neighbours", value="none"), "not a model file"),
+        (at("partition", "bins", value=[2, 3, 5]), "array counts"),
+        (at("partition", "bins", value=[2**20, 2**20, 2**20]), "too many cells"),
+        (at("partition", "bins", value=[2, 12]), "number of features"),
+        (at("partition", "bins", value=[2, 3, -4]), "not a model file"),
+        (at("partition", "name", value="forest"), "not a model file"),
+        (at("scorer", "k", value=0), "not a model file"),
+        (at("scorer", "extra", value=0), "not a model file"),
+        (at("counts", "kind", value="thin"), "holder 'thin'"),
+        (at("counts", "kind", value="keyed"), "not a model file"),
+        (at("domain", "lower", value=[0, 0, 5]), "not a model file"),
+        (at("domain", "lower", value=[0.5, 0, -1]), "do not give its scales"),
+        (at("detector", value="DPForest"), "'DPForest', a detector that this dpoutlier does not know"),
+        (at("score_histogram", "target_fpr", value=7), "not a model file"),
+        (at("arrays", "more", value="00"), "does not hold the arrays"),
+        (at("charges", value=None), "not a model file"),
+        (at("charges", value=[]), "or nothing at all"),
+        (at("charges", 0, "epsilon", value="1e999999999"), "where a number should be"),
+        (at("charges", 0, "epsilon", value="1/1000"), "costs more than was set aside"),
+        (at("charges", 0, "rate", value="0"), "not a model file"),
+        (at("charges", 0, "sensitivity", value=0), "not a model file"),
+        (at("guarantee", "epsilon", value="1/100"), "cost more than its epsilon"),
+        (at("guarantee", "epsilon", value="1e999999999"), "where a number should be"),
+        (at("n_hint", value="many"), "not a model file"),
+    ],
+)
+def test_a_forged_manifest_is_refused(saved, tmp_path, change, message):
+    with pytest.raises(ModelFileError, match=message):
+        load(rewritten(saved, tmp_path / "model.dpo", change=change))
+
+
+def npy(array):
+    return modelfile._npy(np.asarray(array))
+
+
+def lying_header(count):
+    """An array that claims to be longer than the file."""
+    content = npy(np.zeros(24, np.int64))
+    return content.replace(b"(24,)", f"({count},)".encode().ljust(5)[:5] if count < 1000 else f"({count},)".encode())
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"counts": npy(np.zeros(24, np.int32))}, "array counts of the model file has type int32"),
+        ({"counts": npy(np.zeros(23, np.int64))}, "array counts"),
+        ({"counts": npy(np.zeros((4, 6), np.int64))}, "array counts"),
+        ({"counts": lying_header(99)}, "impossible shape"),
+        ({"counts": lying_header(10**12)}, "not a model file|impossible shape"),
+        ({"counts": b"\x80\x04K\x01."}, "not a model file"),
+        ({"score_levels": npy(np.zeros(3)), "score_counts": npy(np.zeros(3, np.int64))}, "score levels"),
+        ({"threshold": npy(np.zeros(2))}, "array threshold"),
+    ],
+)
+def test_forged_arrays_are_refused(saved, tmp_path, arrays, message):
+    with pytest.raises(ModelFileError, match=message):
+        load(rewritten(saved, tmp_path / "model.dpo", arrays=arrays))
+
+
+def test_forged_cells_are_refused(saved_secret, tmp_path):
+    with zipfile.ZipFile(saved_secret) as archive:
+        ids = np.load(io.BytesIO(archive.read("ids.npy")))
+    for forged in (ids[::-1], ids + np.uint64(2**40)):
+        with pytest.raises(ModelFileError, match="not in order"):
+            load(rewritten(saved_secret, tmp_path / "m.secret.dpo", arrays={"ids": npy(forged)}), secret=True)
+
+
+def test_noise_of_another_version_is_refused_and_not_replaced(saved_secret, tmp_path):
+    change = at("counts", "sampler", value="guided-table/9")
+    with pytest.raises(ModelFileError, match="second release: upgrade"):
+        load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
+
+
+def test_compressed_members_are_refused(saved, tmp_path):
+    """A small file must not grow in memory."""
+    target = tmp_path / "model.dpo"
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    with pytest.raises(ModelFileError, match="impossible size"):
+        load(target)
+
+
+def test_an_existing_file_is_kept_unless_told(tmp_path):
+    detector = VARIANTS["dense"].fit(ROWS)
+    path = detector.save(tmp_path / "model")
+    before = path.read_bytes()
+    with pytest.raises(FileExistsError, match="exists"):
+        detector.fit(ROWS).save(tmp_path / "model")
+    assert path.read_bytes() == before
+    detector.save(tmp_path / "model", overwrite=True)
+    assert path.read_bytes() != before
+    assert [path.name for path in tmp_path.iterdir()] == ["model.dpo"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, overwrite):
+    detector = VARIANTS["dense"].fit(ROWS)
+    before = detector.save(tmp_path / "model").read_bytes() if overwrite else None
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        detector.save(tmp_path / "model", overwrite=overwrite)
+    assert [path.name for path in tmp_path.iterdir()] == (["model.dpo"] if overwrite else [])
+    if overwrite:
+        assert (tmp_path / "model.dpo").read_bytes() == before
+
+
+def test_a_really_full_disk(tmp_path):
+    """/dev/full refuses every byte; a small file system of our own does it with a real rename."""
+    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k none {tmp_path} 2>/dev/null"):
+        pytest.skip("mounting a small file system needs root")
+    try:
+        large = DPGridKNN(1, bounds=(0, 1), bins=40).fit(ROWS)
+        with pytest.raises(OSError, match="No space left"):
+            large.save(tmp_path / "model")
+        assert not list(tmp_path.iterdir())
+    finally:
+        os.system(f"umount {tmp_path}")

@@ -1,0 +1,137 @@
+"""Neighbour replay: with frozen noise, one row more changes the released counts by its sensitivity and nothing else."""
+
+import io
+import logging
+import pickle
+import re
+import warnings
+import zipfile
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpoutlier import DPGridKNN, secrets_may_travel
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.trusted.counts import count_rows
+
+ODD = [np.nan, np.inf, -np.inf, 1e308, -1e308, -0.0, 5e-324, 0.5, "text", "", None, "1e400", b"\xff", 2**70, "0.25"]
+value = st.one_of(st.floats(-2, 2), st.sampled_from(ODD))
+row = st.tuples(value, value)
+BINS = 3
+
+
+def frame_of(rows):
+    return pd.DataFrame({"a": [r[0] for r in rows], "b": [r[1] for r in rows]}, dtype=object)
+
+
+def array_of(rows):
+    array = np.empty((len(rows), 2), object)
+    for i, r in enumerate(rows):
+        array[i] = r
+    return array
+
+
+def observe(rows, table, tmp_path, **arguments):
+    """Everything that a fit shows, apart from the counts: output, warnings, errors, logs, attributes, files."""
+    out, log = io.StringIO(), io.StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        with warnings.catch_warnings(record=True) as caught, redirect_stdout(out), redirect_stderr(out):
+            warnings.simplefilter("always")
+            detector = DPGridKNN(1, bounds={"a": (0, 1), "b": (0, 1)}, bins=BINS, unsafe_seed=4, **arguments)
+            detector.fit(table(rows))
+            path = detector.save(tmp_path / "model", overwrite=True)
+    finally:
+        logging.getLogger().removeHandler(handler)
+    with zipfile.ZipFile(path) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+    seen = {
+        "printed": out.getvalue(),
+        "logged": log.getvalue(),
+        "warnings": [str(w.message) for w in caught],
+        "sizes": (path.stat().st_size, sizes),
+        "repr": repr(detector) + repr(detector.model_),
+        "attributes": sorted(vars(detector)),
+        "statement": str(detector.privacy_statement()),
+        "shapes": {name: (a.dtype, a.shape) for name, a in detector.model_.counts.arrays().items()},
+    }
+    return seen, detector.model_.counts.counts, detector.model_.score_histogram
+
+
+@settings(max_examples=150)
+@given(st.lists(row, max_size=4), row, st.integers(0, 4), st.sampled_from([frame_of, array_of]))
+def test_one_row_more_shows_in_one_cell_only(tmp_path_factory, rows, more, place, table):
+    folder = tmp_path_factory.mktemp("replay")
+    neighbour = [*rows[:place], more, *rows[place:]]
+    seen, counts, _ = observe(rows, table, folder)
+    seen_too, counts_too, _ = observe(neighbour, table, folder)
+    assert seen == seen_too
+    assert np.abs(counts_too - counts).sum() == 1
+    assert (counts_too - counts).max() == 1
+
+
+@settings(max_examples=100)
+@given(st.lists(row, min_size=1, max_size=4), row, st.sampled_from([frame_of, array_of]))
+def test_one_row_replaced_moves_at_most_two_cells(tmp_path_factory, rows, other, table):
+    folder = tmp_path_factory.mktemp("replay")
+    seen, counts, _ = observe(rows, table, folder, neighbours="replace-one")
+    seen_too, counts_too, _ = observe([other, *rows[1:]], table, folder, neighbours="replace-one")
+    assert seen == seen_too
+    assert np.abs(counts_too - counts).sum() in {0, 2}
+
+
+@settings(max_examples=50)
+@given(st.lists(row, max_size=4), row)
+def test_with_a_threshold_nothing_else_shows_either(tmp_path_factory, rows, more):
+    folder = tmp_path_factory.mktemp("replay")
+    seen, _, histogram = observe(rows, frame_of, folder, target_fpr=0.1)
+    seen_too, _, histogram_too = observe([*rows, more], frame_of, folder, target_fpr=0.1)
+    assert seen == seen_too
+    assert histogram.levels.tolist() == histogram_too.levels.tolist()
+
+
+SENTINELS = [0.123456789012345, 0.987654321098765]
+
+
+@pytest.mark.parametrize("holder", ["dense", "keyed"])
+def test_no_reference_value_is_kept_anywhere(holder, tmp_path):
+    """Planted values appear in no attribute, repr, pickle or file, not even as bytes."""
+    rows = np.tile(SENTINELS, (50, 1))
+    detector = DPGridKNN(1, bounds=(0, 1), bins=7, holder=holder, target_fpr=0.1).fit(rows)
+    with secrets_may_travel():
+        shown = pickle.dumps(detector)
+    shown += detector.save(tmp_path / "m").read_bytes()
+    shown += (repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())).encode()
+    positions = detector.model_.domain.positions(rows.T)[0]
+    for sentinel, position in zip(SENTINELS, positions):
+        assert np.float64(sentinel).tobytes() not in shown
+        assert np.float32(sentinel).tobytes() not in shown
+        assert repr(sentinel).encode() not in shown
+        assert str(sentinel)[:10].encode() not in shown
+        assert int(position).to_bytes(4, "little") not in shown
+
+
+N_ROWS = 7919
+
+
+def test_the_number_of_rows_is_nowhere(tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(N_ROWS, 2))
+    detector = DPGridKNN(0.1, bounds=(0, 1), bins=4, target_fpr=0.1).fit(rows)
+    with zipfile.ZipFile(detector.save(tmp_path / "m")) as archive:
+        manifest = archive.read("manifest.json").decode()
+    shown = repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())
+    without_digests = re.sub(r"[0-9a-f]{64}", "", manifest)
+    assert str(N_ROWS) not in (without_digests + shown).replace(",", "")
+
+
+def test_counts_do_not_depend_on_the_order_of_rows_and_add_up():
+    rows = np.random.default_rng(0).integers(0, 2**32, (500, 3), dtype=np.uint32)
+    one, other = count_rows(rows, Grid((4, 4, 4))), count_rows(rows[::-1], Grid((4, 4, 4)))
+    assert (one.ids == other.ids).all()
+    assert (one.counts == other.counts).all()
+    assert one.counts.sum() == 500

@@ -1,0 +1,116 @@
+"""Thresholds: bought once, then any quantile is free; the false-positive rate is what was asked for."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from dpoutlier import KNN, DPGridKNN, GridKNN, load
+from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
+
+
+@given(
+    hnp.arrays(np.int64, st.integers(1, 20), elements=st.integers(0, 50)), st.sampled_from([0.01, 0.05, 0.1, 0.5, 0.9])
+)
+def test_without_noise_it_is_the_lowest_level_with_at_most_that_share_above(counts, fpr):
+    levels = np.arange(len(counts), dtype=float)
+    found = ScoreHistogram(levels, counts, None, 0.1).threshold(fpr)
+    scores = np.repeat(levels, counts)
+    allowed = [level for level in levels if (scores > level).sum() <= fpr * max(len(scores), 1)]
+    assert found == allowed[0]
+
+
+@given(st.lists(st.floats(-1, 20), min_size=1))
+def test_every_score_has_one_bin(scores):
+    levels = geometric_levels(10.0)
+    bins = bin_of(np.array(scores), levels)
+    for score, index in zip(scores, bins):
+        assert index == len(levels) - 1 or score <= levels[index]
+        assert index == 0 or score > levels[index - 1]
+
+
+def normal(n, seed):
+    return np.random.default_rng(seed).normal(size=(n, 2))
+
+
+N = 40_000
+VARIANTS = {
+    "basic": {"bins": 40},
+    "weighted": {"bins": 20, "weighted": True},
+    "point": {"bins": 20, "distance": "point"},
+    "keyed": {"bins": 40, "holder": "keyed"},
+    "replace-one": {"bins": 40, "neighbours": "replace-one"},
+    "deep": {"bins": 60, "max_depth": None},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@pytest.mark.parametrize("fpr", [0.02, 0.1])
+def test_held_out_inliers_are_rejected_as_often_as_was_asked(variant, fpr):
+    """Scores have ties, so the rate is at most what was asked, and one level lower it would be more."""
+    detector = DPGridKNN(2, bounds=(-6, 6), target_fpr=fpr, n_jobs=-1, **variant).fit(normal(N, 1))
+    scores = detector.outlier_scores(normal(N, 2))
+    levels = detector.model_.score_histogram.levels
+    threshold = -detector.offset_
+    assert len(levels) <= MOST_LEVELS
+    below = levels[levels < threshold]
+    # Sampling of 40,000 points and noise of scale 20 over at most 128 bins: 0.01 is more than six standard deviations.
+    assert (scores > threshold).mean() <= fpr + 0.01
+    assert len(below) == 0 or (scores > below[-1]).mean() >= fpr - 0.01
+    assert ((detector.predict(normal(N, 2)) == -1) == (scores > threshold)).all()
+
+
+def test_moving_the_threshold_is_free_and_consistent():
+    rows = normal(N, 1)
+    detector = DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1).fit(rows)
+    spent = detector.model_.epsilon_in_use
+    thresholds = [-detector.set_threshold(target_fpr=fpr).offset_ for fpr in (0.5, 0.2, 0.1, 0.05, 0.01)]
+    assert thresholds == sorted(thresholds)
+    assert thresholds[0] < thresholds[-1]
+    assert -detector.set_threshold(score=0.25).offset_ == 0.25
+    assert detector.model_.epsilon_in_use == spent
+
+
+def test_the_threshold_travels_with_the_file(tmp_path):
+    detector = DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1).fit(normal(2000, 1))
+    loaded = load(detector.set_threshold(target_fpr=0.3).save(tmp_path / "m"))
+    assert loaded.offset_ == detector.offset_
+    assert loaded.set_threshold(target_fpr=0.1).offset_ == detector.set_threshold(target_fpr=0.1).offset_
+
+
+@pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
+def test_the_threshold_is_charged_its_share(relation):
+    detector = DPGridKNN(1, bounds=(-6, 6), bins=4, target_fpr=0.1, threshold_share=0.25, neighbours=relation)
+    counts, threshold = detector.fit(normal(10, 1)).model_.charges
+    assert (counts.epsilon, threshold.epsilon) == (Fraction(3, 4), Fraction(1, 4))
+    assert threshold.sensitivity == (1 if relation == "add-or-remove-one" else 2)
+    assert detector.model_.score_histogram.rate == threshold.rate
+
+
+def test_one_row_moves_the_histogram_of_scores_by_one():
+    """With the counts' noise frozen and the model the same, a row more is one more score in one bin."""
+    from dpoutlier.noise.sources import UnsafeSeededBytes
+    from dpoutlier.plan import Plan
+    from dpoutlier.trusted import fit
+
+    rows = normal(200, 1)
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        detector = DPGridKNN(1, bounds=(-6, 6), bins=10, target_fpr=0.1, unsafe_seed=0).fit(rows)
+        plan = detector._plan(detector.model_.domain)
+    assert isinstance(plan, Plan)
+    positions = detector.model_.domain.positions(rows.T)
+    bought = [
+        fit._buy_threshold(positions[:n], detector.model_, plan, UnsafeSeededBytes(1)).score_histogram.counts
+        for n in (200, 199)
+    ]
+    assert np.abs(bought[0] - bought[1]).sum() == 1
+
+
+@pytest.mark.parametrize("twin", [GridKNN((-6, 6), bins=40, target_fpr=0.1), KNN((-6, 6), target_fpr=0.1)])
+def test_twins_have_thresholds_too(twin):
+    twin.fit(normal(4000, 1))
+    assert 0.03 < (twin.predict(normal(4000, 2)) == -1).mean() <= 0.12
+    assert (twin.set_threshold(target_fpr=0.01).predict(normal(4000, 2)) == -1).mean() < 0.03
