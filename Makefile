@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint types contracts tests test slow dist constraints manual format clean
+.PHONY: help setup demo lint types contracts tests test slow bench dist constraints manual format clean
 
 help: ## list the recipes
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ test: lint types contracts tests ## lint, types, contracts and the fast tests
 
 slow: $(READY) ## the tests marked slow
 	$(BIN)/python -m pytest -q -m slow
+
+bench: $(READY) ## what a user waits for first
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/first_steps.py
 
 dist: $(READY) ## wheel and sdist in dist/
 	rm -rf dist

@@ -237,7 +237,7 @@ def test_version():
 
 
 def test_help_does_not_import_what_is_slow():
-    """The reason why --help answers in under 0.3 s; bench/startup.py measures it."""
+    """The reason why --help answers in under 0.3 s; bench/first_steps.py measures it."""
     program = (
         "import sys\nfrom dpoutlier.cli.app import app\n"
         "slow = {'numba', 'sklearn', 'scipy', 'pandas', 'pyarrow', 'matplotlib', 'numpy', 'narwhals'} & set(sys.modules)\n"

@@ -72,7 +72,7 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
 
     data = demo_data()
     folder.mkdir(parents=True, exist_ok=True)
-    detector = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS, target_fpr=0.1).fit(data.reference)
+    detector = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS, target_fpr=0.1, threshold_share=0.2).fit(data.reference)
     twin = GridKNN(BOUNDS, bins=BINS).fit(data.reference)
 
     def aurocs(rows: NDArray[np.float64]) -> list[float]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from dpoutlier._files import write_aside
 from dpoutlier.holders.holder import noisy_counts
@@ -30,8 +29,8 @@ def _title(axes: Any, text: str, below: str) -> None:
 
 def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Path:
     """Three panels: what is published, what it says about new points, and how well."""
-    figure = Figure(figsize=(15.5, 5.2), layout="constrained")
-    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.12, 0.95])
+    figure = Figure(figsize=(16, 5.2), layout="constrained")
+    left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.08, 0.92])
     _counts_panel(figure, left, detector)
     _scores_panel(figure, middle, detector, data)
     _quality_panel(right, rows)
@@ -57,7 +56,7 @@ def _counts_panel(figure: Figure, axes: Any, detector: Any) -> None:
             for j, y in enumerate(middles[1]):
                 strong = abs(counts[i, j]) > 0.6 * limit
                 axes.text(
-                    x, y, f"{counts[i, j]:.0f}", ha="center", va="center", fontsize=9, color="w" if strong else INK
+                    x, y, f"{counts[i, j]:.0f}", ha="center", va="center", fontsize=8.5, color="w" if strong else INK
                 )
     figure.colorbar(image, ax=axes, label="noisy rows in the cell", pad=0.02)
     epsilon = float(model.guarantee.epsilon)
@@ -105,16 +104,17 @@ def _scores_panel(figure: Figure, axes: Any, detector: Any, data: Any) -> None:
 
 def _quality_panel(axes: Any, rows: Sequence[Any]) -> None:
     colours = [ORANGE, BLUE, BLUE, GREY]
+    axes.axvline(0.5, color=GREY, lw=1, ls=":", zorder=0)
+    axes.text(0.505, len(rows) - 0.45, "chance", color=GREY, fontsize=9, va="center")
     for i, (row, colour) in enumerate(zip(reversed(rows), reversed(colours), strict=True)):
+        axes.hlines(i, 0.3, 1, color="#E6E6E6", lw=1, zorder=0)
         axes.errorbar(row.auroc, i, xerr=row.spread, fmt="o", color=colour, capsize=4, markersize=9)
-        axes.text(row.auroc, i + 0.17, f"{row.auroc:.3f}", ha="center", fontsize=10.5, color=INK)
-        axes.text(0.312, i - 0.3, row.name, fontsize=9.5, color=INK, va="center")
-    axes.axvline(0.5, color=GREY, lw=1, ls=":")
-    axes.text(0.505, len(rows) - 0.52, "chance", color=GREY, fontsize=8.5, va="center")
+        axes.text(row.auroc, i + 0.13, f"{row.auroc:.3f}", ha="center", fontsize=11, color=INK)
+    axes.set_yticks(range(len(rows)), [row.name.replace(", ", "\n") for row in reversed(rows)], fontsize=10)
+    axes.tick_params(axis="y", length=0)
     axes.set_xlim(0.3, 1.02)
-    axes.set_ylim(-0.6, len(rows) - 0.4)
-    axes.set_yticks([])
-    axes.xaxis.set_major_locator(MaxNLocator(7))
+    axes.set_ylim(-0.5, len(rows) - 0.3)
+    axes.set_xticks([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     axes.set_xlabel("AUROC on held-out points")
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)

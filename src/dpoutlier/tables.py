@@ -60,9 +60,7 @@ def _array(table: Any) -> NDArray[Any]:
         # Lists as objects: numpy would make text of every number as soon as one value is text, and True would not parse.
         array = np.asarray(table, None if hasattr(table, "dtype") else object)
     except Exception:  # noqa: BLE001 - numpy's text would hold the number of rows, and another's a row
-        raise ValueError(
-            "the data could not be read as a table: it is no array and no data frame."
-        ) from None
+        raise ValueError("the data could not be read as a table: it is no array and no data frame.") from None
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported.")
     if array.ndim != 2:

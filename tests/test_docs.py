@@ -1,0 +1,39 @@
+"""Python in the README and in docs/ runs; links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "src").rglob("*.md")]
+)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+    if page.name == "README.md":
+        assert capsys.readouterr().out.startswith("[ 1 -1]\nPrivacy statement")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_links_to_files_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        assert "://" in target or (page.parent / target).exists(), target
+
+
+def test_every_mark_of_the_proof_is_in_the_code_and_every_test_that_it_names_exists():
+    proof = (ROOT / "src/dpoutlier/trusted/PROOF.md").read_text()
+    code = "".join(path.read_text() for path in (ROOT / "src/dpoutlier/trusted").glob("*.py"))
+    marks = set(re.findall(r"\(P\d\)", proof))
+    assert len(marks) == 6
+    assert marks == set(re.findall(r"\(P\d\)", code))
+    tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
+    for name in re.findall(r"`(test_\w+?)(?:\.\.\.)?`", proof):
+        assert re.search(rf"def {name.removesuffix('_')}", tests) or (ROOT / "tests" / f"{name}.py").exists(), name
