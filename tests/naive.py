@@ -40,11 +40,11 @@ def ranked(p: int, b: int) -> list[int]:
 def visiting_order(point: Sequence[int], bins: Sequence[int], max_depth: int | None) -> list[tuple[int, ...]]:
     """All cells within max_depth steps from home, by (sum of costs, rank vector)."""
     home = home_of(point, bins)
+    costs = [[cost(p, b, c) for c in range(b)] for p, b in zip(point, bins)]
     rank = [{c: r for r, c in enumerate(ranked(p, b))} for p, b in zip(point, bins)]
 
     def key(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        total = sum(cost(p, b, c) for p, b, c in zip(point, bins, cell))
-        return total, tuple(rank[j][c] for j, c in enumerate(cell))
+        return sum(costs[j][c] for j, c in enumerate(cell)), tuple(rank[j][c] for j, c in enumerate(cell))
 
     cells = itertools.product(*(range(b) for b in bins))
     near = [c for c in cells if max_depth is None or sum(abs(a - h) for a, h in zip(c, home)) <= max_depth]

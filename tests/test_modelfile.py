@@ -1,6 +1,7 @@
 """Model files: data only, checked whole, never half-written, and secrets cannot be taken for public."""
 
 import errno
+import hashlib
 import io
 import json
 import os
@@ -12,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpoutlier import DPGridKNN, GridKNN, load, modelfile
+from dpoutlier import DPGridKNN, GridKNN, load
 from dpoutlier.exceptions import DpoutlierError, ModelFileError, SecretError
-from dpoutlier.modelfile import load_model
+from dpoutlier.modelfile import archive, load_model
 
 ROWS = np.random.default_rng(0).uniform(size=(200, 3))
 POINTS = np.random.default_rng(1).uniform(size=(50, 3))
@@ -149,19 +150,19 @@ def test_a_flipped_byte_gives_an_error_or_the_same_model(saved, saved_secret, tm
 
 def rewritten(path, target, *, change=None, arrays=None):
     """A model file with another manifest or other arrays, and checksums that fit: what a forger could write."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path) as old:
+        members = {name: old.read(name) for name in old.namelist()}
     manifest = json.loads(members.pop("manifest.json"))
     for name, content in (arrays or {}).items():
         members[f"{name}.npy"] = content
-        manifest["arrays"][name] = modelfile.hashlib.sha256(content).hexdigest()
+        manifest["arrays"][name] = hashlib.sha256(content).hexdigest()
     if change:
         change(manifest)
-    manifest["checksum"] = modelfile._checksum(manifest)
-    with zipfile.ZipFile(target, "w") as archive:
-        archive.writestr("manifest.json", json.dumps(manifest))
+    manifest["checksum"] = archive.checksum(manifest)
+    with zipfile.ZipFile(target, "w") as new:
+        new.writestr("manifest.json", json.dumps(manifest))
         for name, content in members.items():
-            archive.writestr(name, content)
+            new.writestr(name, content)
     return target
 
 
@@ -216,7 +217,7 @@ def test_a_forged_manifest_is_refused(saved, tmp_path, change, message):
 
 
 def npy(array):
-    return modelfile._npy(np.asarray(array))
+    return archive.npy_bytes(np.asarray(array))
 
 
 def lying_header(count):

@@ -77,6 +77,13 @@ def test_scores_equal_the_definition_bit_for_bit(grid, rule, seed, spread):
         assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
 
 
+@settings(max_examples=30)
+@given(grids_with_points(most_cells=6**5), rules(), st.integers(0, 2**32 - 1))
+def test_scores_equal_the_definition_on_the_largest_grids(grid, rule, seed):
+    """Up to five features of six bins: 7,776 cells."""
+    test_scores_equal_the_definition_bit_for_bit.hypothesis.inner_test(grid, rule, seed, 3)
+
+
 @given(grids_with_points())
 def test_cell_ids_are_the_mixed_radix_numbers(grid):
     bins, points = grid

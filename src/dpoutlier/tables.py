@@ -26,7 +26,10 @@ def column_names(table: Any) -> list[str] | None:
     if not is_frame(table):
         return None
     names = nw.from_native(table, eager_only=True).columns
-    return list(names) if all(isinstance(name, str) for name in names) else None
+    text = [isinstance(name, str) for name in names]
+    if any(text) and not all(text):
+        raise TypeError("some column names are text and some are not; make all of them text, or none.")
+    return list(names) if all(text) else None
 
 
 def shape_of(table: Any) -> int:

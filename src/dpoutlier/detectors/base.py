@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
 __all__ = ["Detector"]
 
 
-class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
+class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn is not typed
     """Base of the detectors. ``score_samples`` is the negative of ``outlier_scores``, and here alone the sign turns."""
 
     bounds: Any
@@ -33,26 +34,43 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-lear
         )
 
     def _declared_domain(self, X: Any) -> Domain:
-        """The domain of ``X`` from the declared bounds; sets ``n_features_in_`` and ``feature_names_in_``."""
-        n_features = tables.shape_of(X)
-        domain = Bounds.of(self.bounds).domain(n_features, tables.column_names(X))
-        validate_data(self, X, skip_check_array=True, reset=True)
+        """The domain of ``X`` from the declared bounds and the schema, which is public."""
+        return Bounds.of(self.bounds).domain(tables.shape_of(X), tables.column_names(X))
+
+    def _keep_schema(self, domain: Domain) -> None:
+        """What scikit-learn keeps of the schema; set when a fit has succeeded, and not before."""
+        self.n_features_in_ = domain.n_features
         if domain.names is not None:
             self.feature_names_in_ = np.array(domain.names, dtype=object)
-        return domain
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    @abstractmethod
+    def _fitted_domain(self) -> Domain:
+        """The domain of the fit; called only on a fitted detector."""
+
+    @abstractmethod
+    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _threshold(self) -> float | None: ...
+
+    @abstractmethod
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
 
     def _domain(self) -> Domain:
-        raise NotImplementedError
-
-    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
-        raise NotImplementedError
+        check_is_fitted(self)
+        return self._fitted_domain()
 
     def _points(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        domain = self._domain()
         tables.shape_of(X)
         if tables.is_frame(X) or not hasattr(self, "feature_names_in_"):
             validate_data(self, X, skip_check_array=True, reset=False)
-        return tables.points_array(X, self._domain())
+        return tables.points_array(X, domain)
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
@@ -74,12 +92,6 @@ class Detector(OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-lear
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Which points have a value outside the declared bounds; they were scored as if it lay on the bound."""
         return np.asarray(self._domain().outside(self._points(X)).any(axis=1))
-
-    def _threshold(self) -> float | None:
-        raise NotImplementedError
-
-    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
-        raise NotImplementedError
 
     @property
     def offset_(self) -> float:

@@ -51,11 +51,13 @@ class KNN(Detector):
         k = at_least_one(k=self.k)
         true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
-        self.neighbours_ = ReferenceNeighbours(X, self._declared_domain(X), k)
+        domain = self._declared_domain(X)
+        self.neighbours_ = ReferenceNeighbours(X, domain, k)
         self.score_histogram_ = (
             None if fpr is None else self.neighbours_.score_histogram(fpr, weighted=bool(self.weighted))
         )
         self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
+        self._keep_schema(domain)
         return self
 
     @property
@@ -63,7 +65,7 @@ class KNN(Detector):
         """None at all: the reference rows themselves are kept."""
         return Guarantee(None, voided_by=("KNN keeps the reference rows: no noise, no guarantee.",))
 
-    def _domain(self) -> Domain:
+    def _fitted_domain(self) -> Domain:
         return self.neighbours_.domain
 
     def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -72,7 +74,7 @@ class KNN(Detector):
     def _threshold(self) -> float | None:
         return self.threshold_
 
-    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is None:
             self.threshold_ = score
         elif self.score_histogram_ is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier._validate import bad, is_whole, one_of, share, true_or_false
 from dpoutlier.detectors.base import Detector
@@ -40,19 +42,21 @@ class PartitionedDetector(Detector):
     model_: Model
     n_jobs: Any
 
-    def _make_scorer(self) -> Scorer:
-        raise NotImplementedError
+    @abstractmethod
+    def _make_scorer(self) -> Scorer: ...
 
+    @abstractmethod
     def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
         """How to make the partition from (number of rows or None, epsilon per row)."""
-        raise NotImplementedError
 
-    def _plan(self, domain: Domain) -> Plan:
-        raise NotImplementedError
+    @abstractmethod
+    def _plan(self, domain: Domain) -> Plan: ...
 
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
         """Fit on the reference rows ``X``; ``y`` is ignored."""
-        self.model_ = fit_model(X, self._plan(self._declared_domain(X)))
+        domain = self._declared_domain(X)
+        self.model_ = fit_model(X, self._plan(domain))
+        self._keep_schema(domain)
         return self
 
     @classmethod
@@ -60,9 +64,7 @@ class PartitionedDetector(Detector):
         """A fitted detector from a model that was loaded."""
         detector = cls(**cls._arguments_of(model))
         detector.model_ = model
-        detector.n_features_in_ = model.domain.n_features
-        if model.domain.names is not None:
-            detector.feature_names_in_ = np.array(model.domain.names, dtype=object)
+        detector._keep_schema(model.domain)
         return detector
 
     @classmethod
@@ -76,22 +78,19 @@ class PartitionedDetector(Detector):
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the model to a file: ``.dpo`` if it may be published, ``.secret.dpo`` (mode 0600) if it must not."""
-        self._domain()
+        check_is_fitted(self)
         return save_model(self.model_, path, overwrite=overwrite)
 
     def privacy_statement(self) -> PrivacyStatement:
         """What the fit promises, as data; print it for the page."""
-        self._domain()
+        check_is_fitted(self)
         return self.model_.privacy_statement()
 
     @property
     def guarantee_(self) -> Guarantee:
         return self.model_.guarantee
 
-    def _domain(self) -> Domain:
-        from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415
-
-        check_is_fitted(self)
+    def _fitted_domain(self) -> Domain:
         return self.model_.domain
 
     def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
@@ -100,7 +99,7 @@ class PartitionedDetector(Detector):
     def _threshold(self) -> float | None:
         return self.model_.threshold
 
-    def _set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> None:
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is not None:
             self.model_ = self.model_.with_target_fpr(target_fpr)
         elif score is not None:

@@ -1,0 +1,146 @@
+"""A model from a manifest and arrays, every part of it checked."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ModelFileError
+from dpoutlier.guarantee import Charge, Guarantee, Neighbours, exact_number
+from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
+from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.model import Model
+from dpoutlier.modelfile.archive import Arrays
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.scoring.nearest_cells import NearestCells
+from dpoutlier.scoring.scorer import Scorer
+from dpoutlier.scoring.threshold import ScoreHistogram
+from dpoutlier.trusted.exact import ExactCounts
+from dpoutlier.trusted.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
+
+__all__ = ["model_of"]
+
+PARTITIONS = {"grid": Grid}
+SCORERS = {"nearest-cells": NearestCells}
+
+
+def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
+    domain = _domain(manifest["domain"])
+    partition: Partition = PARTITIONS[manifest["partition"]["name"]].from_json(manifest["partition"])
+    scorer: Scorer = SCORERS[manifest["scorer"]["name"]].from_json(manifest["scorer"])
+    if partition.n_features != domain.n_features:
+        raise ModelFileError("the partition and the bounds of the model file differ in their number of features.")
+    threshold = float(_expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
+    model = Model(
+        detector=str(manifest["detector"]),
+        domain=domain,
+        partition=partition,
+        scorer=scorer,
+        counts=_counts(manifest["counts"], arrays, partition),
+        guarantee=_guarantee(manifest["guarantee"]),
+        charges=tuple(_charge(entry) for entry in manifest["charges"]),
+        n_hint=None if manifest["n_hint"] is None else at_least_one(n_hint=manifest["n_hint"]),
+        score_histogram=_score_histogram(manifest["score_histogram"], arrays),
+        threshold=threshold,
+    )
+    _check_charges(model)
+    if model.publishable is not manifest["publishable"]:
+        raise ModelFileError("the model file says that it is publishable, and its content is not.")
+    return model
+
+
+def _expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
+    array = arrays[name]
+    fits = len(shape) == array.ndim and all(want in {None, got} for want, got in zip(shape, array.shape, strict=True))
+    if array.dtype != np.dtype(dtype) or not fits:
+        raise ModelFileError(f"array {name} of the model file has type {array.dtype} and shape {array.shape}.")
+    return array
+
+
+def _domain(content: dict[str, Any]) -> Domain:
+    names = None if content["names"] is None else tuple(str(name) for name in content["names"])
+    domain = Domain(tuple(map(float, content["lower"])), tuple(map(float, content["upper"])), names)
+    if list(domain.scales) != content["scales"]:
+        raise ModelFileError("the bounds of the model file do not give its scales.")
+    return domain
+
+
+def _rational(text: str) -> Fraction:
+    number = exact_number(text)
+    if number is None:
+        raise ModelFileError(f"the model file has {text[:80]!r} where a number should be.")
+    return number
+
+
+def _guarantee(content: dict[str, Any]) -> Guarantee:
+    return Guarantee(
+        epsilon=None if content["epsilon"] is None else _rational(content["epsilon"]),
+        neighbours=Neighbours(content["neighbours"]),
+        rows_per_person=content["rows_per_person"],
+        voided_by=tuple(str(reason) for reason in content["voided_by"]),
+    )
+
+
+def _charge(content: dict[str, Any]) -> Charge:
+    law = DiscreteLaplace(_rational(content["rate"]))
+    sensitivity = at_least_one(sensitivity=content["sensitivity"])
+    return Charge(str(content["purpose"]), _rational(content["epsilon"]), sensitivity, law.rate)
+
+
+def _check_charges(model: Model) -> None:
+    """What was bought must fit into what is promised."""
+    if any(charge.epsilon_in_use > charge.epsilon for charge in model.charges):
+        raise ModelFileError("a part of the model file costs more than was set aside for it.")
+    if model.guarantee.private and not 0 < sum(c.epsilon for c in model.charges) <= (model.guarantee.epsilon or 0):
+        raise ModelFileError("the parts of the model file cost more than its epsilon, or nothing at all.")
+
+
+def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> NoisyCounts:
+    match content["kind"]:
+        case "dense":
+            if partition.n_cells > MOST_DENSE_CELLS:
+                raise ModelFileError("the model file has too many cells for a dense holder.")
+            return DenseCounts(_expect(arrays, "counts", "<i8", (partition.n_cells,)), bool(content["unsafe_float"]))
+        case "exact":
+            return ExactCounts(*_occupied(arrays, partition))
+        case "keyed":
+            if (content["prf"], content["sampler"]) != (PRF, SAMPLER):
+                raise ModelFileError(
+                    f"the model file needs the noise of {content['prf']} with {content['sampler']}, which this dpoutlier does "
+                    "not have. Other noise on the same counts would be a second release: upgrade dpoutlier."
+                )
+            ids, exact = _occupied(arrays, partition)
+            key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
+            salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
+            law = DiscreteLaplace(_rational(content["rate"]))
+            return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]))
+        case kind:
+            raise ModelFileError(f"the model file has a holder {kind!r} that this dpoutlier does not know.")
+
+
+def _occupied(arrays: Arrays, partition: Partition) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    ids = _expect(arrays, "ids", "<u8", (None, 2))
+    exact = _expect(arrays, "exact", "<i8", (len(ids),))
+    high, low = ids[:, 0], ids[:, 1]
+    ascending = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
+    last = divmod(partition.n_cells - 1, 2**64)
+    inside = not len(ids) or (int(high[-1]), int(low[-1])) <= last
+    if not ascending.all() or not inside or (exact < 1).any():
+        raise ModelFileError("the cells of the model file are not in order.")
+    return ids, exact
+
+
+def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHistogram | None:
+    if content is None:
+        return None
+    levels = _expect(arrays, "score_levels", "<f8", (None,))
+    counts = _expect(arrays, "score_counts", "<i8", (len(levels),))
+    if not len(levels) or not np.isfinite(levels).all() or (np.diff(levels) <= 0).any():
+        raise ModelFileError("the score levels of the model file are not in order.")
+    rate = None if content["rate"] is None else _rational(content["rate"])
+    return ScoreHistogram(levels, counts, rate, content["target_fpr"])

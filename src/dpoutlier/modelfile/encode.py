@@ -1,0 +1,44 @@
+"""A model as a manifest and arrays."""
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from dpoutlier.model import Model
+from dpoutlier.modelfile.archive import Arrays
+
+__all__ = ["arrays_of", "content_of"]
+
+
+def arrays_of(model: Model) -> Arrays:
+    arrays = dict(model.counts.arrays())
+    if model.score_histogram is not None:
+        arrays |= model.score_histogram.arrays()
+    if model.threshold is not None:
+        arrays["threshold"] = np.array([model.threshold])  # an array has a fixed width, a number in JSON has not
+    return {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+
+
+def content_of(model: Model) -> dict[str, Any]:
+    """All of the manifest but checksums and format."""
+    guarantee = model.guarantee
+    return {
+        "publishable": model.publishable,
+        "detector": model.detector,
+        "domain": {**asdict(model.domain), "scales": model.domain.scales},
+        "partition": model.partition.to_json(),
+        "scorer": model.scorer.to_json(),
+        "counts": model.counts.to_json(),
+        "guarantee": {
+            **asdict(guarantee),
+            "epsilon": None if guarantee.epsilon is None else str(guarantee.epsilon),
+            "neighbours": guarantee.neighbours.value,
+        },
+        "charges": [
+            {**asdict(charge), "epsilon": str(charge.epsilon), "rate": str(charge.rate)} for charge in model.charges
+        ],
+        "n_hint": model.n_hint,
+        "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
+        "statement": model.privacy_statement().to_dict(),
+    }

@@ -1,0 +1,79 @@
+"""Save and load: names, modes, and the wall between publishable and secret."""
+
+import zipfile
+from pathlib import Path
+
+from dpoutlier._files import write_aside
+from dpoutlier.exceptions import ModelFileError, SecretError
+from dpoutlier.model import Model
+from dpoutlier.modelfile.archive import read_archive, sealed, write_archive
+from dpoutlier.modelfile.decode import model_of
+from dpoutlier.modelfile.encode import arrays_of, content_of
+
+__all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model"]
+
+PUBLIC_SUFFIX, SECRET_SUFFIX = ".dpo", ".secret.dpo"
+
+
+def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Path:
+    """Write a model aside, then rename it. Returns the path, with the suffix that tells what it is."""
+    target = _named(Path(path), publishable=model.publishable)
+    arrays = arrays_of(model)
+    manifest = sealed(content_of(model), arrays)
+    mode = 0o644 if model.publishable else 0o600
+    return write_aside(
+        target,
+        lambda stream: write_archive(stream, manifest, arrays, model.publishable),
+        overwrite=overwrite,
+        mode=mode,
+    )
+
+
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a name that is taken before any budget is spent, whatever the model will turn out to be."""
+    for suffix in ("", PUBLIC_SUFFIX, SECRET_SUFFIX):
+        taken = path.with_name(path.name + suffix)
+        if not overwrite and taken.exists():
+            raise FileExistsError(f"{taken} exists. Choose another name, or say that it may be replaced.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "no such folder", str(path.parent))
+
+
+def _named(path: Path, *, publishable: bool) -> Path:
+    says_secret, says_public = path.name.endswith(SECRET_SUFFIX), path.suffix == PUBLIC_SUFFIX
+    if publishable and says_secret:
+        raise SecretError(f"{path.name} is the name of a secret model, and this one is publishable: name it *.dpo.")
+    if not publishable and says_public and not says_secret:
+        raise SecretError(
+            f"{path.name} is the name of a publishable model, and this one is secret (see its privacy statement): name it "
+            f"*{SECRET_SUFFIX} and keep it with the custodian."
+        )
+    if says_public:
+        return path
+    return path.with_name(path.name + (PUBLIC_SUFFIX if publishable else SECRET_SUFFIX))
+
+
+def load_model(path: str | Path, *, secret: bool = False) -> Model:
+    """Read a model file. A secret one is opened only if ``secret=True`` says that this is known."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        with zipfile.ZipFile(path) as archive:
+            manifest, arrays = read_archive(archive, size)
+        model = model_of(manifest, arrays)
+    except (ModelFileError, SecretError):
+        raise
+    except FileNotFoundError:
+        raise ModelFileError(f"{path} does not exist.") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the content, it is the file's fault
+        raise ModelFileError(
+            f"{path} is not a model file, or it is damaged or cut short ({type(error).__name__}: {error}). Get it again."
+        ) from None
+    if not model.publishable and not secret:
+        raise SecretError(
+            f"{path} is a secret model: it holds exact counts and must not leave the custodian. If you are the custodian, "
+            "load it with secret=True (on the command line: by its name *.secret.dpo)."
+        )
+    return model
