@@ -1,5 +1,7 @@
 """Tables in: a value's number depends on that value alone, whatever stands in other rows."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -73,6 +75,42 @@ def test_booleans_are_numbers():
 def test_types_that_hold_no_numbers_are_refused_by_the_schema(frame):
     with pytest.raises(InvalidParameterError, match="column 'a' has type"):
         tables.shape_of(frame)
+
+
+ODD_COLUMNS = {
+    "arrow integers past 2**53": (pa.table({"a": [2**60 + 1, None]}), [2.0**60, np.nan]),
+    "arrow unsigned": (pa.table({"a": pa.array([2**63 + 1, 3], pa.uint64())}), [2.0**63, 3.0]),
+    "pandas arrow integers": (
+        pd.DataFrame({"a": pd.array([2**60 + 1, None], dtype="int64[pyarrow]")}),
+        [2.0**60, np.nan],
+    ),
+    "polars 128 bits": (pl.DataFrame({"a": [2**100, None]}, schema={"a": pl.Int128}), [2.0**100, np.nan]),
+    "decimals": (pa.table({"a": [Decimal("1.5"), None]}), [1.5, np.nan]),
+    "wide decimals": (
+        pa.table({"a": pa.array([Decimal("1" * 60), None], pa.decimal256(76, 0))}),
+        [float("1" * 60), np.nan],
+    ),
+    "half floats": (pa.table({"a": pa.array([np.float16(1.5), None], pa.float16())}), [1.5, np.nan]),
+    "dictionary": (pa.table({"a": pa.array(["1", "x"]).dictionary_encode()}), [1.0, np.nan]),
+    "bytes": (pa.table({"a": [b"1", b"\xff"]}), [1.0, np.nan]),
+    "views": (pa.table({"a": pa.array(["1", "x"], pa.string_view())}), [1.0, np.nan]),
+    "nulls": (pa.table({"a": pa.nulls(2)}), [np.nan, np.nan]),
+    "polars categories": (pl.DataFrame({"a": ["1", "x"]}, schema={"a": pl.Categorical}), [1.0, np.nan]),
+    "polars objects": (pl.DataFrame({"a": pl.Series([object(), 1], dtype=pl.Object)}), [np.nan, 1.0]),
+    "pandas categories": (pd.DataFrame({"a": pd.Categorical(["1", None])}), [1.0, np.nan]),
+    "pandas booleans": (pd.DataFrame({"a": pd.array([True, None], dtype="boolean")}), [1.0, np.nan]),
+    "pandas strings": (pd.DataFrame({"a": ["1", None]}, dtype="string"), [1.0, np.nan]),
+    "numpy text": (np.array([["1"], ["x"]]), [1.0, np.nan]),
+    "numpy bytes": (np.array([[b"1"], [b"\xff"]]), [1.0, np.nan]),
+    "numpy masked": (np.ma.array([[1.0], [2.0]], mask=[[False], [True]]), [1.0, np.nan]),
+    "numpy dates": (np.array([["2020-01-01"], ["NaT"]], "datetime64[D]"), [np.nan, np.nan]),
+    "big-endian": (np.array([[1.5], [2.0]], ">f8"), [1.5, 2.0]),
+}
+
+
+@pytest.mark.parametrize(("table", "expected"), ODD_COLUMNS.values(), ids=ODD_COLUMNS)
+def test_columns_of_every_type_are_read_without_an_error(table, expected):
+    np.testing.assert_array_equal(tables.columns(table)[0], expected)
 
 
 def test_missing_integers_of_every_frame_are_missing():

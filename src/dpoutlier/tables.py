@@ -62,6 +62,8 @@ def _array(table: Any) -> NDArray[Any]:
     try:
         # Lists as objects: numpy would make text of every number as soon as one value is text, and True would not parse.
         array = np.asarray(table, None if hasattr(table, "dtype") else object)
+        if isinstance(table, np.ma.MaskedArray):
+            array = np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
     except Exception:  # noqa: BLE001 - numpy's text would hold the number of rows, and another's a row
         raise ValueError("the data could not be read as a table: it is no array and no data frame.") from None
     if array.dtype.kind == "c":
@@ -85,13 +87,14 @@ def columns(table: Any) -> list[NDArray[np.float64]]:
 
 
 def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
-    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
-    if series.dtype == nw.String:
-        try:
+    """The fast way where there is one. It must give the numbers of the slow way, or fail and leave it to that one."""
+    try:
+        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+            return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
+        if series.dtype == nw.String:
             return numbers(series.to_arrow())
-        except Exception:  # noqa: BLE001 - text that Arrow does not take, such as half of a surrogate pair
-            return _parsed(series.to_list())
+    except Exception:  # noqa: BLE001, S110 - Arrow refuses integers past 2**53, or half of a surrogate pair
+        pass
     return _parsed(series.to_list())
 
 
