@@ -184,11 +184,14 @@ def test_errors_name_the_cause_and_exit_with_2(folder, prepare, arguments, messa
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ("id,age,bmi\np,old,30\n", "no number in age, row 0: 'old'"),
-        ("id,age,bmi\np,40,\n", "no number in bmi, row 0: ''"),
+        ("id,age,bmi\np,old,30\n", "no number in age, row 0 (counted from 0): 'old'"),
+        ("id,age,bmi\np,40,\n", "no number in bmi, row 0 (counted from 0): ''"),
         ("id,age\np,40\n", "no column 'bmi'"),
         ("id,age,bmi,age\np,40,30,40\n", "more than one column named 'age'"),
-        ("id,age,bmi\np,40\n", "cannot be read"),
+        ("id,age,bmi\np,40\n", "points.csv, line 2: 2 values, and the header names 3 columns"),
+        ("id,age,bmi,x,x\np,40,30,1,2\n", "more than one column named 'x'"),
+        ("id,age,bmi,outlier_score\np,40,30,1\n", "a column 'outlier_score', which scoring would add"),
+        ("id;age;bmi\np;40;30\n", "separated by commas"),
     ],
 )
 def test_bad_points_are_shown_and_nothing_is_written(folder, points, message):

@@ -36,11 +36,46 @@ def test_infinite_epsilon_is_none(given):
 
 @pytest.mark.parametrize(
     "given",
-    [0, -1, 0.0, -0.5, float("nan"), "nan", "-inf", "one", "", None, True, [1], "1/0", 1j, "1e999999999", "9" * 10**5],
+    [
+        0,
+        -1,
+        0.0,
+        -0.5,
+        float("nan"),
+        "nan",
+        "-inf",
+        "one",
+        "",
+        None,
+        True,
+        [1],
+        "1/0",
+        1j,
+        "1e999999999",
+        "9" * 10**5,
+        "1e400",
+        5e-324,
+        10**400,
+    ],
 )
 def test_epsilon_that_is_no_positive_number_is_refused_with_its_value(given):
-    with pytest.raises(InvalidParameterError, match=r"epsilon must be a positive number, got .*Give a positive number"):
+    with pytest.raises(InvalidParameterError, match=r"epsilon must be a positive number"):
         as_epsilon(given)
+
+
+@pytest.mark.parametrize("number", [np.uint8(129), np.uint16(32769), np.int64(129), np.int8(127)])
+def test_numpy_integers_do_not_wrap_around(number):
+    guarantee = Guarantee(Fraction(1), "replace-one", rows_per_person=number)
+    assert guarantee.sensitivity() == 2 * int(number)
+    assert type(guarantee.rows_per_person) is int
+    assert sensitivity(Neighbours.REPLACE_ONE, number) == 2 * int(number)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "stated"), [("1.0000049", "1.0000049"), ("100000.4", "100000.4"), ("1/3", "0.333333334")]
+)
+def test_the_statement_never_rounds_epsilon_down(epsilon, stated):
+    assert statement_of(epsilon=epsilon).epsilon == stated
 
 
 def test_the_sensitivity_counts_cells_rows_and_relations():

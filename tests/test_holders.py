@@ -100,6 +100,27 @@ def test_two_fits_on_the_same_rows_draw_their_own_noise(holder):
     assert np.count_nonzero(difference) > 20  # of 64; equal noise in one cell has probability 0.13
 
 
+def test_two_keyed_fits_share_neither_key_nor_salt():
+    one, other = fitted("keyed").model_.counts, fitted("keyed").model_.counts
+    assert one.key != other.key
+    assert one.salt != other.salt
+    assert len({*one.key}) > 8  # of 32 bytes; random ones repeat little
+
+
+def test_a_publishable_model_holds_these_fields_only():
+    """A field more could hold exact counts, and a pickle would carry it."""
+    model = fitted("dense", target_fpr=0.1).model_
+    assert set(vars(model)) == {
+        "detector", "domain", "partition", "scorer", "counts", "guarantee", "charges", "n_hint", "score_histogram", "threshold",
+    }  # fmt: skip
+    assert set(vars(model.counts)) == {"counts", "unsafe_float"}
+    assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr"}
+    assert set(vars(model.partition)) == {"bins"}
+    assert set(vars(model.domain)) == {"lower", "upper", "names"}
+    exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
+    assert exact.astype(np.int64).tobytes()[:256] not in pickle.dumps(model)
+
+
 @HOLDERS
 def test_noise_lies_on_every_cell_occupied_or_not(holder):
     empty = DPGridKNN(0.1, bounds=(0, 1), bins=4, holder=holder).fit(ROWS[:0])

@@ -181,9 +181,25 @@ def at(*keys, value):
         (at("format_version", value=2), "format version 2.*reads up to 1: upgrade dpoutlier"),
         (at("format_version", value="1"), "impossible format version"),
         (at("format", value="other"), "not a dpoutlier model"),
-        (at("publishable", value=False), "says that it is publishable"),
-        (at("guarantee", "voided_by", value=["x"]), "says that it is publishable"),
-        (at("guarantee", "epsilon", value=None), "says that it is publishable"),
+        (at("publishable", value=False), "both secret and publishable, or neither"),
+        (at("publishable", value=1), "both secret and publishable, or neither"),
+        (at("format_version", value=True), "impossible format version"),
+        (at("guarantee", "voided_by", value=["x"]), "not one that this format knows"),
+        (at("guarantee", "voided_by", value=""), "not one that this format knows"),
+        (at("guarantee", "delta", value=0.1), "not one that this format knows"),
+        (at("guarantee", "epsilon", value=None), "does not fit its guarantee"),
+        (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
+        (at("guarantee", "rows_per_person", value=1000), "does not follow from its guarantee"),
+        (at("detector", value="GridKNN"), "promises privacy for a detector that has none"),
+        (at("domain", "names", value=[]), "not a model file"),
+        (at("domain", "names", value="abc"), "not one that this format knows"),
+        (at("domain", "names", value=["a", "b", "\x1b[2J"]), "not a model file"),
+        (at("counts", "unsafe_float", value={}), "not one that this format knows"),
+        (at("counts", "unsafe_float", value=True), "does not fit its guarantee"),
+        (at("score_histogram", "rate", value=None), "not bought at the rate"),
+        (at("score_histogram", "rate", value="1/1024"), "not bought at the rate"),
+        (at("score_histogram", value=None), "charges of the model file are not those of its parts"),
+        (at("unknown", value=1), "not one that this format knows"),
         (at("guarantee", "epsilon", value="1" + "0" * 5000), "where a number should be"),
         (at("guarantee", "neighbours", value="none"), "not a model file"),
         (at("partition", "bins", value=[2, 3, 5]), "array counts"),
@@ -201,12 +217,12 @@ def at(*keys, value):
         (at("score_histogram", "target_fpr", value=7), "not a model file"),
         (at("arrays", "more", value="00"), "does not hold the arrays"),
         (at("charges", value=None), "not a model file"),
-        (at("charges", value=[]), "or nothing at all"),
+        (at("charges", value=[]), "charges of the model file are not those of its parts"),
         (at("charges", 0, "epsilon", value="1e999999999"), "where a number should be"),
-        (at("charges", 0, "epsilon", value="1/1000"), "costs more than was set aside"),
+        (at("charges", 0, "epsilon", value="1/1000"), "do not add up to its epsilon"),
         (at("charges", 0, "rate", value="0"), "not a model file"),
         (at("charges", 0, "sensitivity", value=0), "not a model file"),
-        (at("guarantee", "epsilon", value="1/100"), "cost more than its epsilon"),
+        (at("guarantee", "epsilon", value="1/100"), "do not add up to its epsilon"),
         (at("guarantee", "epsilon", value="1e999999999"), "where a number should be"),
         (at("n_hint", value="many"), "not a model file"),
     ],
@@ -237,6 +253,9 @@ def lying_header(count):
         ({"counts": b"\x80\x04K\x01."}, "not a model file"),
         ({"score_levels": npy(np.zeros(3)), "score_counts": npy(np.zeros(3, np.int64))}, "score levels"),
         ({"threshold": npy(np.zeros(2))}, "array threshold"),
+        ({"threshold": npy(np.array([np.nan]))}, "threshold of the model file is no number"),
+        ({"counts": npy(np.full(24, 2**40))}, "counts of the model file are too large"),
+        ({"exact": npy(np.zeros(24, np.int64))}, "not one that this format knows"),
     ],
 )
 def test_forged_arrays_are_refused(saved, tmp_path, arrays, message):
@@ -250,6 +269,29 @@ def test_forged_cells_are_refused(saved_secret, tmp_path):
     for forged in (ids[::-1], ids + np.uint64(2**40)):
         with pytest.raises(ModelFileError, match="not in order"):
             load(rewritten(saved_secret, tmp_path / "m.secret.dpo", arrays={"ids": npy(forged)}), secret=True)
+
+
+def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret, tmp_path):
+    change = at("counts", "rate", value="1000")
+    with pytest.raises(ModelFileError, match="not the rate that was charged"):
+        load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
+
+
+@quiet
+@pytest.mark.parametrize("number", [np.int64, np.int32, np.uint64, np.uint8])
+def test_numpy_numbers_are_saved_as_numbers(number, tmp_path):
+    detector = DPGridKNN(
+        1, bounds=NAMES, bins=number(3), k=number(4), max_depth=number(3), max_cells=number(90), rows_per_person=number(2),
+        weighted=np.True_, n_hint=number(100), unsafe_seed=number(1),
+    )  # fmt: skip
+    loaded = load(detector.fit(ROWS).save(tmp_path / "m"), secret=True)
+    assert (loaded.k, loaded.max_depth, loaded.max_cells, loaded.rows_per_person, loaded.weighted) == (
+        4,
+        3,
+        90,
+        2,
+        True,
+    )
 
 
 def test_noise_of_another_version_is_refused_and_not_replaced(saved_secret, tmp_path):

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 import naive
 from dpoutlier.holders.dense import DenseCounts
+from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.kernels.frontier import new_frontier, pop, push_followers, start
 from dpoutlier.kernels.ranks import new_ranks, rank_bins
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import cell_numbers
+from dpoutlier.partitions.partition import cell_ids, cell_numbers
 from dpoutlier.scoring.nearest_cells import NearestCells
 from strategies import grids_with_points, rules
 
@@ -21,12 +22,12 @@ def lazy_order(point, bins, max_depth):
     limit = 2**40 if max_depth is None else max_depth
     ranks, frontier = new_ranks(grid, limit, 10**6), new_frontier(4, len(bins))
     for j, p in enumerate(point):
-        rank_bins(j, p, bins[j], limit, ranks)
+        rank_bins(j, p, grid, limit, ranks)
     start(ranks, frontier)
     order = []
     while frontier.size[0] > 0:
         slot = pop(frontier)
-        order.append(tuple(int(ranks.bin[j, frontier.vector[slot, j]]) for j in range(len(bins))))
+        order.append(tuple(int(ranks.bin[ranks.first[j] + frontier.vector[slot, j]]) for j in range(len(bins))))
         frontier = push_followers(frontier, ranks, slot, limit)
     return order
 
@@ -48,12 +49,13 @@ STRADDLING = (2**33 - 1) // 7
 def test_home_is_first_and_steps_never_fall_with_rank(bins, data):
     edge = data.draw(st.integers(0, bins - 1))
     p = min(max(-(-edge * 2**32 // bins) + data.draw(st.integers(-2, 2)), 0), 2**32 - 1)
-    ranks = new_ranks(Grid((bins,)).arrays(), 50, 10**6)
-    rank_bins(0, p, bins, 50, ranks)
+    grid = Grid((bins,)).arrays()
+    ranks = new_ranks(grid, 50, 10**6)
+    rank_bins(0, p, grid, 50, ranks)
     number = int(ranks.number[0])
-    assert ranks.bin[0, 0] == p * bins // 2**32
-    assert (np.diff(ranks.cost[0, :number]) >= 0).all()
-    assert (np.diff(ranks.steps[0, :number]) >= 0).all()
+    assert ranks.bin[0] == p * bins // 2**32
+    assert (np.diff(ranks.cost[:number]) >= 0).all()
+    assert (np.diff(ranks.steps[:number]) >= 0).all()
 
 
 def test_the_straddling_position_is_the_case_that_needs_care():
@@ -106,6 +108,27 @@ def test_huge_weighted_sums_do_not_overflow():
     rule = NearestCells(k=1, weighted=True, distance="point", max_depth=None)
     walk = rule.walk(np.array([[0]], np.uint32), Grid((4,)), DenseCounts(counts))
     assert walk.scores[0] == pytest.approx(10**11 * 0.875, rel=1e-9)
+
+
+def test_a_fine_feature_costs_the_others_no_room():
+    """One feature of four million bins beside 499 of one: buffers are as large as their sum, not their product."""
+    grid = Grid((2**22, *[1] * 499)).arrays()
+    ranks = new_ranks(grid, 2**40, 10**7)
+    assert len(ranks.cost) == 2**22 + 499
+
+
+@pytest.mark.parametrize("bins", [(16777216, 16501795), (3, 7, 11, 13, 17, 19, 23, 29, 31, 37)])
+def test_lengths_are_right_past_a_common_multiple_of_64_bits(bins):
+    grid = Grid(bins)
+    assert grid.unit == 2**38
+    counts = np.zeros(1, np.int64)
+    far = np.array([[2**32 - 1] * len(bins)], np.uint32)
+    rule = NearestCells(k=1, max_depth=None, max_cells=100)
+    assert rule.walk(far, grid, ExactCounts(np.empty((0, 2), np.uint64), counts[:0])).scores[0] == len(bins)
+    steps = 3
+    ids = cell_ids([naive.number_of([b - 1 for b in bins[:-1]] + [bins[-1] - 1 - steps], bins)])
+    walk = NearestCells(k=1, max_depth=None, max_cells=10**5).walk(far, grid, ExactCounts(ids, np.array([1])))
+    assert walk.scores[0] == pytest.approx(steps / bins[-1], abs=2**-37)
 
 
 @settings(max_examples=25, deadline=None)

@@ -12,7 +12,7 @@ from scipy import stats
 import naive
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.counts import keyed_noise
-from dpoutlier.kernels.laplace import RAN_OUT, draw
+from dpoutlier.kernels.laplace import RAN_OUT, draw, one_in
 from dpoutlier.kernels.siphash import siphash_words
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
@@ -57,6 +57,14 @@ def test_the_sampler_takes_the_same_words_to_the_same_noise_as_the_oracle(rate, 
         noise, at = draw(np.uint64(rate), words, len(words), at)
         assert noise == expected
     assert next(stream) == words[at]
+
+
+def test_a_word_past_the_last_whole_share_is_drawn_again():
+    """Without rejection 1 of 3 would come up a little too rarely."""
+    last, before_last = np.array([2**64 - 1, 0], np.uint64), np.array([2**64 - 2, 0], np.uint64)
+    assert one_in(3, last, 2, 0) == (True, 2)
+    assert one_in(3, last, 1, 0)[1] == RAN_OUT
+    assert one_in(3, before_last, 2, 0) == (False, 1)
 
 
 def test_words_that_end_in_the_middle_of_a_draw_are_read_again_from_its_start():

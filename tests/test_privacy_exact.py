@@ -13,6 +13,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.scoring.threshold import bin_of
 from dpoutlier.trusted.counts import count_rows
 
 ADD, REPLACE = "add-or-remove-one", "replace-one"
@@ -117,6 +118,44 @@ def test_all_parts_together_cost_at_most_epsilon(epsilon, relation):
     assert Fraction(epsilon) - Fraction(1, 2**30) < model.epsilon_in_use <= Fraction(epsilon)
     shares = [charge.epsilon / Fraction(epsilon) for charge in model.charges]
     assert shares == [Fraction(1, 20), Fraction(18, 20), Fraction(1, 20)]
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+@pytest.mark.parametrize("rows_per_person", [1, 4])
+def test_small_releases_carry_the_noise_that_is_charged(relation, rows_per_person):
+    """The bought number of rows and the histogram of scores, against draws made here from the same seed."""
+    rows = (0, 0, 2, 1, 1)
+    arguments = {"rows_per_person": rows_per_person, "target_fpr": 0.1, "n_hint": "buy"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detector = DPGridKNN("0.4", bounds=(0, 1), neighbours=relation, unsafe_seed=11, **arguments)
+        model = detector.fit(np.array([[(row + 0.5) / 3] for row in rows])).model_
+    assert {charge.sensitivity for charge in model.charges} == {(1 if relation == ADD else 2) * rows_per_person}
+    laws = {charge.purpose: DiscreteLaplace(charge.rate) for charge in model.charges}
+    source = UnsafeSeededBytes(11)
+    assert model.n_hint == max(1, len(rows) + int(draw_noise(laws["number of rows"], 1, source)[0]))
+    draw_noise(laws["counts"], model.partition.n_cells, source)
+    histogram = model.score_histogram
+    exact = np.bincount(
+        bin_of(
+            model.outlier_scores(model.domain.positions(np.array([[(row + 0.5) / 3 for row in rows]]))),
+            histogram.levels,
+        ),
+        minlength=len(histogram.levels),
+    )
+    assert exact.sum() == len(rows)
+    assert (histogram.counts == exact + draw_noise(laws["threshold"], len(exact), source)).all()
+
+
+def test_small_releases_draw_from_the_system():
+    """Fits without a seed on the same rows repeat neither the bought number of rows nor the histogram of scores.
+
+    The noise has scale 2,000: five equal numbers of rows, or two equal histograms, have a probability below 1e-9.
+    """
+    rows = np.zeros((50_000, 1))
+    fits = [DPGridKNN("0.01", bounds=(0, 1), n_hint="buy", target_fpr=0.1).fit(rows).model_ for _ in range(5)]
+    assert len({tuple(model.score_histogram.counts.tolist()) for model in fits}) == 5
+    assert len({model.n_hint for model in fits}) > 1
 
 
 def test_both_relations_are_stated_and_one_is_twice_the_other():

@@ -74,7 +74,7 @@ def test_booleans_are_numbers():
 )
 def test_types_that_hold_no_numbers_are_refused_by_the_schema(frame):
     with pytest.raises(InvalidParameterError, match="column 'a' has type"):
-        tables.shape_of(frame)
+        tables.number_of_columns(frame)
 
 
 ODD_COLUMNS = {

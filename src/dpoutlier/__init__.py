@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.loading import load
     from dpoutlier.domain import Bounds
     from dpoutlier.guarantee import Guarantee, Neighbours
+    from dpoutlier.holders.keyed import secrets_may_travel
     from dpoutlier.statement import PrivacyStatement
-    from dpoutlier.trusted.keyed import secrets_may_travel
 
 __all__ = [
     "KNN",
@@ -36,7 +36,7 @@ _HOME = {
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
     "load": "detectors.loading",
-    "secrets_may_travel": "trusted.keyed",
+    "secrets_may_travel": "holders.keyed",
 }
 
 

@@ -6,19 +6,35 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-__all__ = ["write_aside"]
+from dpoutlier.exceptions import InvalidParameterError, OutputExistsError
+
+__all__ = ["check_output", "write_aside"]
+
+
+def check_output(path: Path, *, overwrite: bool) -> None:
+    """Refuse a name that cannot be written to, before any work is done for it."""
+    if not path.name:
+        raise InvalidParameterError("an output file needs a name.")
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"{path} cannot be written: there is no folder {path.parent}.")
+    if path.is_dir():
+        raise InvalidParameterError(f"{path} cannot be written: it is a folder.")
+    if not os.access(path.parent, os.W_OK):
+        raise InvalidParameterError(f"{path} cannot be written: the folder {path.parent} does not permit it.")
+    if path.exists() and not overwrite:
+        raise _exists(path)
 
 
 def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bool = False, mode: int = 0o644) -> Path:
     """Call ``write`` on a new file beside ``path`` and rename it when it is complete and on disk.
 
-    Raises FileExistsError if ``path`` exists and ``overwrite`` is false, also when it appears in the meantime.
+    Raises OutputExistsError if ``path`` exists and ``overwrite`` is false, also when it appears in the meantime.
     """
-    if not overwrite and path.exists():
-        raise FileExistsError(f"{path} exists. Choose another name, or say that it may be replaced.")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    aside = Path(name)
+    check_output(path, overwrite=overwrite)
+    aside = None
     try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        aside = Path(name)
         with os.fdopen(handle, "wb") as stream:
             write(stream)
             stream.flush()
@@ -28,8 +44,13 @@ def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bo
             aside.replace(path)
         else:
             _link(aside, path)
+    except OutputExistsError:
+        raise
+    except OSError as error:  # with the name that was asked for, not that of the file aside
+        raise OSError(error.errno, f"{error.strerror}; it was not written", str(path)) from None
     finally:
-        aside.unlink(missing_ok=True)
+        if aside is not None:
+            aside.unlink(missing_ok=True)
     return path
 
 
@@ -37,6 +58,10 @@ def _link(aside: Path, path: Path) -> None:
     try:
         os.link(aside, path)  # unlike a rename, fails if the name has been taken
     except FileExistsError:
-        raise FileExistsError(f"{path} exists. Choose another name, or say that it may be replaced.") from None
+        raise _exists(path) from None
     except OSError:  # a file system without hard links
         aside.replace(path)
+
+
+def _exists(path: Path) -> OutputExistsError:
+    return OutputExistsError(f"{path} exists. Choose another name, or permit to replace it (--force, overwrite=True).")

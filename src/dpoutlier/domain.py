@@ -36,8 +36,12 @@ class Domain:
     names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not len(self.lower) == len(self.upper) == len(self.names or self.lower):
-            raise bad("bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper)))
+        n_names = len(self.lower) if self.names is None else len(self.names)
+        if not 0 < len(self.lower) == len(self.upper) == n_names:
+            raise bad("bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper), n_names))
+        for name in self.names or ():
+            if not name.isprintable():
+                raise bad("a feature's name", "printable text", name)
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise bad("bounds", "given once for each feature", self.names)
         for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):

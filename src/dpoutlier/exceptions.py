@@ -4,6 +4,7 @@ __all__ = [
     "DpoutlierError",
     "InvalidParameterError",
     "ModelFileError",
+    "OutputExistsError",
     "PointsError",
     "ReferenceDataError",
     "SecretError",
@@ -37,6 +38,10 @@ class SecretError(DpoutlierError):
 
 class ModelFileError(DpoutlierError):
     """A model file is missing, damaged, from a newer version, or not a model file at all."""
+
+
+class OutputExistsError(DpoutlierError, FileExistsError):
+    """A file of that name exists, and nobody said that it may be replaced."""
 
 
 class ThresholdNotSetError(DpoutlierError, AttributeError):

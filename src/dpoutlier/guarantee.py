@@ -15,6 +15,9 @@ from dpoutlier._validate import at_least_one, bad, one_of
 __all__ = ["Charge", "Guarantee", "Neighbours", "as_epsilon", "exact_number", "sensitivity"]
 
 
+LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**12), Fraction(10**9)
+
+
 class Neighbours(StrEnum):
     """Which two data sets must be hard to tell apart."""
 
@@ -35,7 +38,7 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
             changes = 1  # one cell changes by one
         case Neighbours.REPLACE_ONE:
             changes = 2  # one cell loses the row, another gains it
-    return changes * rows_per_person * cells_per_row
+    return changes * int(rows_per_person) * int(cells_per_row)
 
 
 def exact_number(text: str) -> Fraction | None:
@@ -55,7 +58,7 @@ def as_epsilon(value: Any) -> Fraction | None:
     >>> as_epsilon(0.1), as_epsilon("1/3"), as_epsilon(float("inf"))
     (Fraction(1, 10), Fraction(1, 3), None)
     """
-    remedy = "Give a positive number such as 0.5 (float, Fraction, Decimal, or text such as '1/3')."
+    remedy = "Give a positive number such as 0.5 (float, Fraction, Decimal, or text such as '1/3'), or infinity."
     usable = isinstance(value, numbers.Real | Decimal | str) and not isinstance(value, bool)
     text = repr(float(value)) if isinstance(value, float) else str(value)
     if usable and text.strip().lower() in {"inf", "infinity"}:
@@ -63,6 +66,8 @@ def as_epsilon(value: Any) -> Fraction | None:
     exact = exact_number(text) if usable else None
     if exact is None or exact <= 0:
         raise bad("epsilon", "a positive number", value, remedy)
+    if not LEAST_EPSILON <= exact <= MOST_EPSILON:
+        raise bad("epsilon", "a positive number between 1e-12 and 1e9", value, "Outside of that it means nothing.")
     return exact
 
 
@@ -112,7 +117,7 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))
-        at_least_one(rows_per_person=self.rows_per_person)
+        object.__setattr__(self, "rows_per_person", at_least_one(2**31, rows_per_person=self.rows_per_person))
 
     @property
     def private(self) -> bool:

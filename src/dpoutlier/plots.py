@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from dpoutlier._files import write_aside
@@ -29,7 +30,7 @@ def _title(axes: Any, text: str, below: str) -> None:
 
 def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Path:
     """Three panels: what is published, what it says about new points, and how well."""
-    figure = Figure(figsize=(16, 5.2), layout="constrained")
+    figure = Figure(figsize=(16, 5.2), layout=ConstrainedLayoutEngine(w_pad=0.12))
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1.08, 0.92])
     _counts_panel(figure, left, detector)
     _scores_panel(figure, middle, detector, data)
@@ -97,7 +98,7 @@ def _scores_panel(figure: Figure, axes: Any, detector: Any, data: Any) -> None:
         Line2D([], [], color=GREEN, label="threshold, aimed at 10 % false alarms"),
     ]
     axes.legend(handles=handles, loc="upper left", fontsize=8.5, framealpha=0.92)
-    figure.colorbar(image, ax=axes, label="outlier score", pad=0.02).ax.set_ylim(0, top)
+    figure.colorbar(image, ax=axes, label="outlier score", pad=0.02, extend="max").ax.set_ylim(0, top)
     _title(axes, "2  What it says of new points", "darker is more outlying; scoring costs no privacy, however often")
     _label(axes, domain)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import textwrap
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from fractions import Fraction
 from importlib.metadata import version
 from typing import Any
@@ -27,6 +28,7 @@ COMPUTATIONAL = (
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
+PLACES = 9
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 
 
@@ -63,7 +65,11 @@ class PrivacyStatement:
 
 
 def _number(value: Fraction | None) -> str:
-    return "none" if value is None else f"{float(value):.6g}"
+    """An epsilon in decimals: exact if that takes at most nine of them, else rounded *up*."""
+    if value is None:
+        return "none"
+    up = Decimal(-(-value.numerator * 10**PLACES // value.denominator)).scaleb(-PLACES)
+    return f"{up.normalize():f}"
 
 
 def privacy_statement(
@@ -142,7 +148,7 @@ def _page(s: PrivacyStatement) -> list[str]:
         change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
         promise = (
             f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
-            f"(relation: {s.neighbours}, delta = 0)."
+            f"(relation: {s.neighbours}, delta = 0{', computational' if s.holder == 'keyed' else ''})."
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."

@@ -1,4 +1,8 @@
-"""Tables in: arrays and data frames as columns of float64, where NaN means missing."""
+"""Tables in: arrays and data frames as columns of float64, where NaN means missing.
+
+A value's number depends on that value alone. Where there is a fast way for a whole column, it gives the same numbers as the
+slow way, value by value, or it fails and leaves the column to that one.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from numpy.typing import NDArray
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 
-__all__ = ["column_names", "columns", "is_frame", "numbers", "points_array", "shape_of"]
+__all__ = ["column_names", "columns", "is_frame", "number_of_columns", "numbers", "points_array"]
 
-NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
+NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
 
 
 def is_frame(table: Any) -> bool:
@@ -25,47 +29,112 @@ def column_names(table: Any) -> list[str] | None:
     """Names of the columns, if the table has names that are text."""
     if not is_frame(table):
         return None
-    names = nw.from_native(table, eager_only=True).columns
+    names = _frame(table).columns
     text = [isinstance(name, str) for name in names]
     if any(text) and not all(text):
         raise TypeError("some column names are text and some are not; make all of them text, or none.")
     return list(names) if all(text) else None
 
 
-def shape_of(table: Any) -> int:
+def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
-    if is_frame(table):
-        frame = nw.from_native(table, eager_only=True)
-        _check_types(frame)
-        n_columns = len(frame.columns)
-    else:
-        if hasattr(table, "toarray"):
-            raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
-        if type(table).__name__ in {"LazyFrame", "DuckDBPyRelation"}:
-            raise TypeError(f"a {type(table).__name__} was passed; collect it into a data frame first.")
-        n_columns = _array(table).shape[1]
+    n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
         raise ValueError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return n_columns
 
 
-def _check_types(frame: nw.DataFrame[Any]) -> None:
-    """Refuse columns whose type can hold no numbers: the schema is public."""
-    for name, dtype in frame.schema.items():
+def columns(table: Any) -> list[NDArray[np.float64]]:
+    """The columns as float64. What is no number, or does not parse as one, is NaN."""
+    with np.errstate(all="ignore"):
+        if is_frame(table):
+            frame = _frame(table)
+            return [_series(frame[:, j]) for j in range(len(frame.columns))]
+        array = _array(table)
+        return [_values(array[:, j]) for j in range(array.shape[1])]
+
+
+def numbers(column: Any) -> NDArray[np.float64]:
+    """An Arrow column of text, or of bytes that may be text in any encoding, as float64."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed for text
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    try:
+        parsed = pc.cast(pc.cast(column, pa.string()), pa.float64())
+        return np.asarray(pc.fill_null(parsed, np.nan).to_numpy(), np.float64)
+    except pa.ArrowInvalid:  # some text is no number
+        return _parsed(pc.cast(column, pa.binary()).to_pylist())
+
+
+def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
+    """Points to be scored, of shape (n, n_features). Public, so the first bad value is shown."""
+    found = columns(table)
+    if len(found) != domain.n_features:
+        raise PointsError(f"points have {len(found)} features, the model was fitted on {domain.n_features}.")
+    for j, (label, values) in enumerate(zip(domain.labels, found, strict=True)):
+        missing = np.flatnonzero(np.isnan(values))
+        if len(missing):
+            row = int(missing[0])
+            raise PointsError(
+                f"points have a missing value or no number in {label}, row {row} (counted from 0): "
+                f"{_original(table, row, j)!r}. Remove or fill such rows ({len(missing)} in this column); input contains NaN "
+                "or text."
+            )
+    return np.stack(found, axis=1)
+
+
+# Frames ------------------------------------------------------------------------------------------------------------------
+
+
+def _frame(table: Any) -> nw.DataFrame[Any]:
+    """The frame behind narwhals; refuses a schema that holds no numbers. The schema is public."""
+    try:
+        frame = nw.from_native(table, eager_only=True)
+        schema = frame.schema
+    except nw.exceptions.DuplicateError:
+        raise InvalidParameterError("two columns have the same name; give each a name of its own.") from None
+    for name, dtype in schema.items():
         if dtype.is_temporal() or dtype.is_nested():
             raise InvalidParameterError(
                 f"column {name!r} has type {dtype}; a feature must be a number. Convert or leave it out."
             )
+    return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
+
+
+def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
+    # What narwhals calls the type of a pandas column of objects depends on its values, hence on all rows.
+    objects = str(getattr(nw.to_native(series), "dtype", "")) == "object"
+    try:
+        if not objects and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+            return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
+        if not objects and series.dtype == nw.String:
+            return numbers(series.to_arrow())
+    except Exception:  # noqa: BLE001, S110 - Arrow refuses integers past 2**53, or half of a surrogate pair
+        pass
+    return _parsed(_objects(series))
+
+
+def _objects(series: nw.Series[Any]) -> list[Any]:
+    try:
+        return list(series.to_list())
+    except Exception:  # noqa: BLE001 - a dictionary of text in an unknown encoding
+        import pyarrow as pa  # noqa: PLC0415
+
+        column = series.to_arrow()
+        return list(column.cast(column.type.value_type).cast(pa.binary()).to_pylist())
+
+
+# Arrays and lists ---------------------------------------------------------------------------------------------------------
 
 
 def _array(table: Any) -> NDArray[Any]:
-    try:
-        # Lists as objects: numpy would make text of every number as soon as one value is text, and True would not parse.
-        array = np.asarray(table, None if hasattr(table, "dtype") else object)
-        if isinstance(table, np.ma.MaskedArray):
-            array = np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
-    except Exception:  # noqa: BLE001 - numpy's text would hold the number of rows, and another's a row
-        raise ValueError("the data could not be read as a table: it is no array and no data frame.") from None
+    if hasattr(table, "toarray"):
+        raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
+    if type(table).__name__ in {"LazyFrame", "DuckDBPyRelation"}:
+        raise TypeError(f"a {type(table).__name__} was passed; collect it into a data frame first.")
+    array = _rectangle(table) if isinstance(table, list | tuple) else _as_numpy(table)
+    if array is None:
+        raise ValueError("the data could not be read as a table: it is no array and no data frame.")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported.")
     if array.ndim != 2:
@@ -77,43 +146,33 @@ def _array(table: Any) -> NDArray[Any]:
     return array
 
 
-def columns(table: Any) -> list[NDArray[np.float64]]:
-    """The columns as float64. What is no number, or does not parse as one, is NaN."""
-    if is_frame(table):
-        frame = nw.from_native(table, eager_only=True)
-        return [_series(frame[:, j]) for j in range(len(frame.columns))]
-    array = _array(table)
-    return [_values(array[:, j]) for j in range(array.shape[1])]
-
-
-def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
-    """The fast way where there is one. It must give the numbers of the slow way, or fail and leave it to that one."""
+def _as_numpy(table: Any) -> NDArray[Any] | None:
+    if isinstance(table, np.ma.MaskedArray):
+        return np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
     try:
-        if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-            return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
-        if series.dtype == nw.String:
-            return numbers(series.to_arrow())
-    except Exception:  # noqa: BLE001, S110 - Arrow refuses integers past 2**53, or half of a surrogate pair
-        pass
-    return _parsed(series.to_list())
+        return np.asarray(table)
+    except Exception:  # noqa: BLE001 - its text might hold a row
+        return None
 
 
-def numbers(column: Any) -> NDArray[np.float64]:
-    """An Arrow column of text, or of bytes that may be text in any encoding, as float64."""
-    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed for text
-    import pyarrow.compute as pc  # noqa: PLC0415
-
-    try:
-        parsed = pc.cast(pc.cast(column, pa.string()), pa.float64())
-        return np.asarray(pc.fill_null(parsed, np.nan).to_numpy(), np.float64)
-    except pa.ArrowInvalid:  # some text is no number: the same numbers, one by one
-        return _parsed(pc.cast(column, pa.binary()).to_pylist())
+def _rectangle(rows: Any) -> NDArray[Any]:
+    """Lists as an array of objects: numpy would make text of every number as soon as one value is text."""
+    if not rows or not all(isinstance(row, list | tuple | np.ndarray) and len(row) == len(rows[0]) for row in rows):
+        return np.empty(0, object)  # not two-dimensional
+    array = np.empty((len(rows), len(rows[0])), object)
+    for i, row in enumerate(rows):
+        for j, value in enumerate(row):
+            array[i, j] = value
+    return array
 
 
 def _values(values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     return _parsed(values.tolist())
+
+
+# Values -------------------------------------------------------------------------------------------------------------------
 
 
 def _parsed(values: list[Any]) -> NDArray[np.float64]:
@@ -131,23 +190,8 @@ def _number(value: Any) -> float:
         return np.nan
 
 
-def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
-    """Points to be scored, of shape (n, n_features). Public, so the first bad value is shown."""
-    found = columns(table)
-    if len(found) != domain.n_features:
-        raise PointsError(f"points have {len(found)} features, the model was fitted on {domain.n_features}.")
-    for label, values, j in zip(domain.labels, found, range(len(found)), strict=True):
-        missing = np.flatnonzero(np.isnan(values))
-        if len(missing):
-            row = int(missing[0])
-            raise PointsError(
-                f"points have a missing value or no number in {label}, row {row}: {_original(table, row, j)!r}. "
-                f"Remove or fill such rows ({len(missing)} in this column); input contains NaN or text."
-            )
-    return np.stack(found, axis=1)
-
-
 def _original(table: Any, row: int, column: int) -> Any:
+    """The value as it was given, for a message about a public point."""
     if is_frame(table):
-        return nw.from_native(table, eager_only=True)[:, column].to_list()[row]
-    return np.asarray(table)[row, column].item()
+        return _frame(table)[:, column].to_list()[row]
+    return _array(table)[row : row + 1, column].tolist()[0]

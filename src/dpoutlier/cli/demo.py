@@ -19,14 +19,21 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo"),
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit.")] = "1",
 ) -> None:
-    """Fit a private model on breast cancer data, score held-out points, and draw what happened.
+    """See the whole idea in one minute.
+
+    Fits a private model on breast cancer data, scores held-out points, compares with the exact twin and the data-free control,
+    and draws what happened. Writes demo.png and wdbc.dpo, replacing older ones.
 
     Example: dpoutlier demo --out demo
     """
     with errors_for_people():
+        from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.progress import console, working  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.demo import run_demo  # noqa: PLC0415
+        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
 
+        if as_epsilon(epsilon) is None:
+            raise bad("--epsilon", "finite", epsilon)
         with working("fitting, scoring and drawing (the first time also compiling)"):
             result = run_demo(out, epsilon)
         console().print(_table(result))

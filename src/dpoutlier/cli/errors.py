@@ -18,16 +18,13 @@ def errors_for_people() -> Iterator[None]:
     """Exit with 2 for input that cannot be used and with 1 if the machine failed; never with a stack trace."""
     try:
         yield
-    except FileExistsError as error:
-        _complain(f"{error} On the command line that is --force.")
-        raise typer.Exit(BAD_INPUT) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _complain(f"{where}{error.strerror or error}. Nothing was written.")
-        raise typer.Exit(FAILED) from None
     except (DpoutlierError, ValueError, TypeError) as error:
         _complain(str(error))
         raise typer.Exit(BAD_INPUT) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}.")
+        raise typer.Exit(FAILED) from None
 
 
 def _complain(text: str) -> None:

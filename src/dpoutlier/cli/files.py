@@ -1,25 +1,32 @@
-"""Tables from and to files: CSV and Parquet."""
+"""Tables from and to files: CSV (RFC 4180, commas) and Parquet."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dpoutlier import tables
-from dpoutlier._files import write_aside
+from dpoutlier._files import check_output, write_aside
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from dpoutlier.domain import Domain
 
 __all__ = ["read_points", "read_reference", "table_writer"]
 
 FORMATS = (".csv", ".parquet")
+BATCH = 20_000
+LONGEST_FIELD = 2**31 - 1
 UNREADABLE = (
-    "{path} could not be read as a {kind} file. The cause is withheld, since it could tell something about a row. Check that "
-    "the file is complete and not damaged."
+    "{path} could not be read. The cause is withheld, since it could tell something about a row. Check that the file is "
+    "complete and not damaged."
 )
 
 
@@ -29,93 +36,157 @@ def _format(path: Path) -> str:
     return path.suffix.lower()
 
 
+@contextmanager
+def _records(path: Path) -> Iterator[Any]:
+    """A reader of records that takes any bytes: what is no UTF-8 becomes a mark that parses as no number."""
+    before = csv.field_size_limit(LONGEST_FIELD)
+    try:
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
+            yield csv.reader(stream)
+    finally:
+        csv.field_size_limit(before)
+
+
 def _header(path: Path) -> list[str]:
     """Column names: the schema, which is public."""
-    if not path.is_file():
+    if not path.exists():
         raise InvalidParameterError(f"{path} does not exist.")
+    if not path.is_file():
+        raise InvalidParameterError(f"{path} is no file.")
     if _format(path) == ".parquet":
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        return list(pq.read_schema(path).names)
-    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
-        names = next(csv.reader(stream), [])
+        try:
+            return list(pq.read_schema(path).names)
+        except (pa.ArrowException, OSError):
+            raise InvalidParameterError(f"{path} is no Parquet file, or it is damaged.") from None
+    with _records(path) as records:
+        names: list[str] = next(records, [])
     if not names:
-        raise InvalidParameterError(f"{path} is empty: it needs a header line with the names of its columns.")
+        raise InvalidParameterError(f"{path} needs a header line with the names of its columns.")
     return names
 
 
-def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...] | None) -> list[str]:
-    if wanted is None:
-        return found
+def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...], *, show: bool) -> None:
+    """The wanted columns must be there, once each. What else the header says is shown for points only."""
     absent = [name for name in wanted if name not in found]
     if absent:
+        hint = f" Its columns are: {', '.join(found)}." if show else " Does its first line name the columns?"
+        if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+            hint += " Values must be separated by commas."
         raise InvalidParameterError(
-            f"{path} has no column {', '.join(map(repr, absent))}, which the features name. Its columns are: {', '.join(found)}."
+            f"{path} has no column {', '.join(map(repr, absent))}, which the features name.{hint}"
         )
-    doubled = sorted({name for name in wanted if found.count(name) > 1})
+    doubled = sorted({name for name in (found if show else wanted) if found.count(name) > 1})
     if doubled:
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
-    return list(wanted)
-
-
-def _read_csv(path: Path, columns: list[str], text: Any, on_bad_row: Callable[[Any], str]) -> pa.Table:
-    from pyarrow import csv as arrow_csv  # noqa: PLC0415
-
-    return arrow_csv.read_csv(
-        path,
-        parse_options=arrow_csv.ParseOptions(invalid_row_handler=on_bad_row),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, text), include_columns=columns, strings_can_be_null=False
-        ),
-    )
 
 
 def read_reference(path: Path, names: tuple[str, ...]) -> pa.Table:
-    """The named columns of reference rows. Rows are read in silence: what does not parse is missing."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    columns = _check_columns(path, _header(path), names)
-    try:
-        if _format(path) == ".parquet":
-            return pq.read_table(path, columns=columns)
-        # As bytes, so that text in an unknown encoding is no error; a line with too few or too many fields is no row.
-        table = _read_csv(path, columns, pa.binary(), lambda _row: "skip")
-        return pa.table({name: tables.numbers(table.column(name)) for name in columns})
-    except Exception:  # noqa: BLE001 - whatever it was, its text may hold a value
-        raise ReferenceDataError(UNREADABLE.format(path=path, kind=_format(path)[1:].upper())) from None
-
-
-def read_points(path: Path, names: tuple[str, ...] | None) -> pa.Table:
-    """All columns of points to be scored; the named ones must be there. CSV values stay text, as they were written."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
+    """The named columns of reference rows, read in silence: what does not parse is missing."""
     found = _header(path)
-    _check_columns(path, found, names)
+    _check_columns(path, found, names, show=False)
     try:
         if _format(path) == ".parquet":
-            return pq.read_table(path)
-        return _read_csv(path, found, pa.string(), lambda _row: "error")
-    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            return pq.read_table(path, columns=list(names))
+        return _reference_csv(path, found, names)
+    except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
+        pass
+    raise ReferenceDataError(UNREADABLE.format(path=path))
+
+
+def _reference_csv(path: Path, found: list[str], names: tuple[str, ...]) -> pa.Table:
+    """A record with too few or too many fields is no row. In a file of one column an empty line is a missing value."""
+    wanted = [found.index(name) for name in names]
+    schema = pa.schema([(name, pa.float64()) for name in names])
+    parts = []
+    with _records(path) as records:
+        next(records)
+        for batch in _batches(records):
+            whole = [row or [""] for row in batch if len(row or [""]) == len(found)]
+            parts.append(
+                pa.table([tables.numbers(pa.array([row[j] for row in whole], pa.string())) for j in wanted], schema)
+            )
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _batches(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    batch: list[list[str]] = []
+    for row in records:
+        batch.append(row)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def read_points(path: Path, domain: Domain) -> pa.Table:
+    """All columns of points to be scored; the features must be there. CSV values stay text, as they were written."""
+    found = _header(path)
+    _check_columns(path, found, domain.names or tuple(found), show=True)
+    if _format(path) == ".csv":
+        return _points_csv(path, found)
+    try:
+        return pq.read_table(path)
+    except pa.ArrowException as error:
         raise PointsError(f"{path} cannot be read: {error}") from None
 
 
-def table_writer(path: Path) -> Callable[[pa.Table, bool], Path]:
-    """A function that writes a table aside and renames it; the format is by the suffix, checked before any work."""
-    kind = _format(path)
+def _points_csv(path: Path, found: list[str]) -> pa.Table:
+    """Empty lines are no records, unless there is but one column."""
+    rows = []
+    with _records(path) as records:
+        next(records)
+        for row in records:
+            if not row and len(found) > 1:
+                continue
+            if len(row or [""]) != len(found):
+                raise PointsError(
+                    f"{path}, line {records.line_num}: {len(row)} values, and the header names {len(found)} columns."
+                )
+            rows.append(row or [""])
+    columns = zip(*rows, strict=True) if rows else [()] * len(found)
+    return pa.table([pa.array(column, pa.string()) for column in columns], found)
 
-    def write(table: pa.Table, overwrite: bool) -> Path:
+
+def table_writer(path: Path, *, overwrite: bool) -> Callable[[pa.Table, list[str]], Path]:
+    """A function that writes a table aside and renames it. Format and name are checked now, before any work."""
+    kind = _format(path)
+    check_output(path, overwrite=overwrite)
+
+    def write(table: pa.Table, features: list[str]) -> Path:
         def content(stream: IO[bytes]) -> None:
             if kind == ".parquet":
-                import pyarrow.parquet as pq  # noqa: PLC0415
-
-                pq.write_table(table, stream)
+                pq.write_table(_typed(table, features), stream)
             else:
-                from pyarrow import csv as arrow_csv  # noqa: PLC0415
-
-                arrow_csv.write_csv(table, stream, arrow_csv.WriteOptions(quoting_style="needed"))
+                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+                _write_csv(table, text)
+                text.detach()
 
         return write_aside(path, content, overwrite=overwrite)
 
     return write
+
+
+def _typed(table: pa.Table, features: list[str]) -> pa.Table:
+    """Features that came as text, as numbers."""
+    for name in features:
+        column = table.column(name)
+        if pa.types.is_string(column.type):
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(tables.numbers(column)))
+    return table
+
+
+def _write_csv(table: pa.Table, stream: IO[str]) -> None:
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.column_names)
+    for batch in table.to_batches(BATCH):
+        columns = [_texts(column) for column in batch.columns]
+        writer.writerows(zip(*columns, strict=True))
+    stream.flush()
+
+
+def _texts(column: Any) -> list[Any]:
+    if pa.types.is_boolean(column.type):
+        return ["" if value is None else str(value).lower() for value in column.to_pylist()]
+    return list(column.to_pylist())

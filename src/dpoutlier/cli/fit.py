@@ -69,19 +69,23 @@ def fit(
     ] = Holder.AUTO,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
-    """Fit a private detector on reference rows and write it to a model file.
+    """Fit a private detector and write it to a file.
 
     Example: dpoutlier fit reference.csv --features features.toml --epsilon 0.5 -o model
     """
     with errors_for_people():
+        from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console, working  # noqa: PLC0415
         from dpoutlier.detectors.grid import DPGridKNN  # noqa: PLC0415
         from dpoutlier.domain import Bounds  # noqa: PLC0415
+        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.modelfile import check_target  # noqa: PLC0415
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
+        if as_epsilon(epsilon) is None:
+            raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
         detector = DPGridKNN(
             epsilon,
             bounds=bounds,

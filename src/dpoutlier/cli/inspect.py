@@ -14,7 +14,7 @@ def inspect(
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the privacy statement of a model file and how it scores.
+    """Show what a model promises and how it scores.
 
     Example: dpoutlier inspect model.dpo
     """

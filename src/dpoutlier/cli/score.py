@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-BATCH = 5_000
+BATCH = 500
+ADDED = ("outlier_score", "outside_bounds", "prediction")
 
 
 def score(
@@ -23,7 +24,7 @@ def score(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")
     ] = None,
-    top: Annotated[int, typer.Option(help="How many of the most outlying rows to print.")] = 10,
+    top: Annotated[int, typer.Option(min=0, help="How many of the most outlying rows to print.")] = 10,
     target_fpr: Annotated[
         float | None, typer.Option(help="Move the threshold to this false-positive rate, free of charge.")
     ] = None,
@@ -33,7 +34,7 @@ def score(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Score points with a model. Costs no privacy, however often it is done.
+    """Score points with a model, free of privacy cost.
 
     Example: dpoutlier score model.dpo patients.csv -o scores.csv
     """
@@ -43,22 +44,30 @@ def score(
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
-        write = None if output is None else table_writer(output)
-        if output is not None and output.exists() and not force:
-            raise FileExistsError(f"{output} exists. Choose another name, or say that it may be replaced.")
-        secret = model.name.endswith(SECRET_SUFFIX)
-        detector = load(model, secret=secret).set_params(n_jobs=jobs)
+        write = None if output is None else table_writer(output, overwrite=force)
+        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX)).set_params(n_jobs=jobs)
         if target_fpr is not None or threshold is not None:
             detector.set_threshold(target_fpr=target_fpr, score=threshold)
-        table = read_points(points, detector.model_.domain.names)
+        domain = detector.model_.domain
+        table = read_points(points, domain)
+        _check_names(points, table)
         result = _scored(detector, table)
-        if write is not None and output is not None:
-            write(result, force)
-        if secret:
+        if write is not None:
+            write(result, list(domain.names or table.column_names))
+        if not detector.model_.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
-        _print_top(result, top)
+        if top:
+            _print_top(result, top)
         if output is not None:
-            console().print(f"\nWrote {output}", soft_wrap=True, markup=False)
+            console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+
+
+def _check_names(path: Path, table: "pa.Table") -> None:
+    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
+
+    taken = [name for name in table.column_names if name in ADDED]
+    if taken:
+        raise PointsError(f"{path} has a column {taken[0]!r}, which scoring would add. Rename it, or leave it out.")
 
 
 def _scored(detector: "PartitionedDetector", table: "pa.Table") -> "pa.Table":
@@ -68,40 +77,48 @@ def _scored(detector: "PartitionedDetector", table: "pa.Table") -> "pa.Table":
 
     from dpoutlier.cli.progress import stages  # noqa: PLC0415
 
-    names = detector.model_.domain.names
-    features = table if names is None else table.select(list(names))
-    parts: list[tuple[Any, ...]] = []
-    for part in stages(len(table), BATCH, "scoring"):
-        rows = features.slice(part.start, part.stop - part.start)
-        parts.append((detector.outlier_scores(rows), detector.outside_bounds(rows)))
-    scores, outside = (
-        (np.concatenate(side) for side in zip(*parts, strict=True)) if parts else (np.empty(0), np.empty(0, bool))
-    )
-    table = table.append_column("outlier_score", pa.array(scores)).append_column("outside_bounds", pa.array(outside))
+    domain = detector.model_.domain
+    features = table if domain.names is None else table.select(list(domain.names))
+    points = detector.points(features)
+    scores = np.empty(len(points))
+    for part in stages(len(points), BATCH, "scoring"):
+        scores[part] = detector.outlier_scores(points[part])
+    table = table.append_column("outlier_score", pa.array(scores))
+    table = table.append_column("outside_bounds", pa.array(domain.outside(points).any(axis=1)))
     if detector.model_.threshold is not None:
-        table = table.append_column("prediction", pa.array(np.where(scores > detector.model_.threshold, -1, 1)))
+        table = table.append_column("prediction", pa.array(detector.labels(scores)))
     return table
 
 
 def _print_top(result: "pa.Table", top: int) -> None:
     import numpy as np  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
+    out = console()
     scores = result.column("outlier_score").to_numpy()
-    order = np.argsort(-scores, kind="stable")[: max(top, 0)]
-    extra = ["outlier_score", "outside_bounds"] + (["prediction"] if "prediction" in result.column_names else [])
-    shown = [name for name in result.column_names if name not in extra][:6]
+    order = np.argsort(-scores, kind="stable")[:top]
+    extra = [name for name in ADDED if name in result.column_names]
+    room = max(0, (out.width - 52) // 14)  # as many of the other columns as fit
+    names = [*extra, *[name for name in result.column_names if name not in extra][:room]]
     table = Table(title=f"{len(order)} most outlying of {len(scores)} points", title_justify="left")
-    table.add_column("row", justify="right")
-    for name in (*extra, *shown):
-        table.add_column(name, justify="right")
+    for name in ("row", *names):
+        table.add_column(
+            Text(name), justify="right", no_wrap=name in {"row", *extra}, overflow="ellipsis", max_width=24
+        )
     for i in order:
-        row = {name: result.column(name)[int(i)].as_py() for name in (*extra, *shown)}
-        row["outlier_score"] = f"{row['outlier_score']:.4g}"
-        row["outside_bounds"] = "yes" if row["outside_bounds"] else ""
-        if "prediction" in row:
-            row["prediction"] = "outlier" if row["prediction"] == -1 else "inlier"
-        table.add_row(str(i), *(str(row[name]) for name in (*extra, *shown)))
-    console().print(table)
+        values = {name: result.column(name)[int(i)].as_py() for name in names}
+        table.add_row(str(i), *(Text(_shown(name, value)) for name, value in values.items()))
+    out.print(table)
+
+
+def _shown(name: str, value: Any) -> str:
+    if name == "outlier_score":
+        return f"{value:.4g}"
+    if name == "outside_bounds":
+        return "yes" if value else ""
+    if name == "prediction":
+        return "outlier" if value == -1 else "inlier"
+    return str(value)

@@ -35,7 +35,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
 
     def _declared_domain(self, X: Any) -> Domain:
         """The domain of ``X`` from the declared bounds and the schema, which is public."""
-        return Bounds.of(self.bounds).domain(tables.shape_of(X), tables.column_names(X))
+        return Bounds.of(self.bounds).domain(tables.number_of_columns(X), tables.column_names(X))
 
     def _keep_schema(self, domain: Domain) -> None:
         """What scikit-learn keeps of the schema; set when a fit has succeeded, and not before."""
@@ -65,17 +65,17 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
         check_is_fitted(self)
         return self._fitted_domain()
 
-    def _points(self, X: Any) -> NDArray[np.float64]:
+    def points(self, X: Any) -> NDArray[np.float64]:
+        """Points as an array of shape (n, n_features), checked against the fit."""
         domain = self._domain()
-        tables.shape_of(X)
+        tables.number_of_columns(X)
         if tables.is_frame(X) or not hasattr(self, "feature_names_in_"):
             validate_data(self, X, skip_check_array=True, reset=False)
         return tables.points_array(X, domain)
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
-        points = self._points(X)
-        return self._outlier_scores(self._domain().positions(points.T))
+        return self._outlier_scores(self._domain().positions(self.points(X).T))
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """The negative of ``outlier_scores``: larger means more normal."""
@@ -87,11 +87,15 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
-        return np.where(self.decision_function(X) >= 0, 1, -1)
+        return self.labels(self.outlier_scores(X))
+
+    def labels(self, outlier_scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """What ``predict`` says of points with these scores."""
+        return np.where(-outlier_scores - self.offset_ >= 0, 1, -1)
 
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Which points have a value outside the declared bounds; they were scored as if it lay on the bound."""
-        return np.asarray(self._domain().outside(self._points(X)).any(axis=1))
+        return np.asarray(self._domain().outside(self.points(X)).any(axis=1))
 
     @property
     def offset_(self) -> float:
@@ -103,14 +107,14 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
                 "no threshold is set, so there is nothing to predict with; scores need none. Fit with target_fpr=0.05 to "
                 "buy one, or call set_threshold(score=...)."
             )
-        return -threshold
+        return 0.0 - threshold
 
     def set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> Detector:
         """Move the threshold: to an expected false-positive rate, or to an outlier score. Free of privacy cost."""
         check_is_fitted(self)
         if (target_fpr is None) == (score is None):
             raise InvalidParameterError("set_threshold takes either target_fpr or score, and exactly one of them.")
-        if score is not None and (not isinstance(score, numbers.Real) or math.isnan(score)):
+        if score is not None and (isinstance(score, bool) or not isinstance(score, numbers.Real) or math.isnan(score)):
             raise bad("score", "a number", score)
         self._set_threshold(target_fpr=target_fpr, score=score)
         return self

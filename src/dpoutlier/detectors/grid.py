@@ -40,7 +40,7 @@ class _OnGrid(PartitionedDetector):
 
     def walk(self, X: Any) -> Walks:
         """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
-        points = self._points(X)
+        points = self.points(X)
         model = self.model_
         assert isinstance(model.scorer, NearestCells)
         positions = model.domain.positions(points.T)
@@ -168,7 +168,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     Examples
     --------
     >>> import numpy as np
-    >>> reference = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> reference = np.random.default_rng(0).normal(size=(2613, 2))
     >>> detector = DPGridKNN(epsilon=1, bounds=(-8, 8), n_hint=2000).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0, 0], [7, -7]])
     >>> bool(inlier < outlier)

@@ -49,13 +49,11 @@ class KNN(Detector):
     def fit(self, X: Any, y: Any = None) -> KNN:  # noqa: ARG002 - scikit-learn's signature
         """Keep the reference rows ``X``; ``y`` is ignored."""
         k = at_least_one(k=self.k)
-        true_or_false(weighted=self.weighted)
+        weighted = true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
         domain = self._declared_domain(X)
-        self.neighbours_ = ReferenceNeighbours(X, domain, k)
-        self.score_histogram_ = (
-            None if fpr is None else self.neighbours_.score_histogram(fpr, weighted=bool(self.weighted))
-        )
+        self.neighbours_ = ReferenceNeighbours(X, domain, k, weighted=weighted)
+        self.score_histogram_ = None if fpr is None else self.neighbours_.score_histogram(fpr)
         self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
         self._keep_schema(domain)
         return self
@@ -69,7 +67,7 @@ class KNN(Detector):
         return self.neighbours_.domain
 
     def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
-        return self.neighbours_.outlier_scores(positions, weighted=bool(self.weighted))
+        return self.neighbours_.outlier_scores(positions)
 
     def _threshold(self) -> float | None:
         return self.threshold_

@@ -88,6 +88,7 @@ class PartitionedDetector(Detector):
 
     @property
     def guarantee_(self) -> Guarantee:
+        check_is_fitted(self)
         return self.model_.guarantee
 
     def _fitted_domain(self) -> Domain:
@@ -135,7 +136,7 @@ class PrivateDetector(PartitionedDetector):
     def _checked_n_hint(self) -> int | Literal["buy"] | None:
         if self.n_hint is None or self.n_hint == "buy":
             return "buy" if self.n_hint == "buy" else None
-        if not is_whole(self.n_hint) or self.n_hint < 1:
+        if not is_whole(self.n_hint) or not 1 <= self.n_hint <= 2**53:
             raise bad(
                 "n_hint",
                 "a public guess of the number of rows, 'buy', or None",
@@ -165,11 +166,13 @@ class PrivateDetector(PartitionedDetector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         guarantee = model.guarantee
-        bought = any(charge.purpose == "number of rows" for charge in model.charges)
+        paid = {charge.purpose: charge.epsilon for charge in model.charges}
         return {
             **super()._arguments_of(model),
             "epsilon": float("inf") if guarantee.epsilon is None else guarantee.epsilon,
             "neighbours": guarantee.neighbours.value,
             "rows_per_person": guarantee.rows_per_person,
-            "n_hint": "buy" if bought else model.n_hint,
+            "n_hint": "buy" if "number of rows" in paid else model.n_hint,
+            "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
+            "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

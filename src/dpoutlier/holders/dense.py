@@ -16,7 +16,7 @@ MOST_DENSE_CELLS = 2**22
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DenseCounts:
-    """Released counts by cell id; ``unsafe_float`` marks the paper's noise, in units of 2**-20 rows."""
+    """Released counts by cell id; ``unsafe_float`` marks the paper's noise, in units of 2**-10 rows."""
 
     counts: NDArray[np.int64]
     unsafe_float: bool = False

@@ -10,7 +10,7 @@ from dpoutlier.partitions.partition import CellIds
 
 __all__ = ["UNSAFE_PER_ROW", "NoisyCounts", "empty_table", "noisy_counts"]
 
-UNSAFE_PER_ROW = 2**20  # resolution of the unsafe float noise, per row
+UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
 
 
 class NoisyCounts(Protocol):

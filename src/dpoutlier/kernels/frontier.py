@@ -133,17 +133,24 @@ def pop(frontier: Frontier) -> int:
 
 
 @kernel
+def first_step(ranks: Ranks, feature: int) -> int:
+    """Cost of the step from rank 0 to rank 1."""
+    at = ranks.first[feature]
+    return int(ranks.cost[at + 1] - ranks.cost[at])
+
+
+@kernel
 def order_features(ranks: Ranks, frontier: Frontier) -> None:
     """Insertion sort of the features by (cost of the first step, later feature first)."""
     length = 0
     for j in range(ranks.number.shape[0] - 1, -1, -1):
         if ranks.number[j] < 2:
             continue
-        gap = ranks.cost[j, 1] - ranks.cost[j, 0]
+        gap = first_step(ranks, j)
         i = length
         while i > 0:
             other = frontier.order[i - 1]
-            if ranks.cost[other, 1] - ranks.cost[other, 0] <= gap:
+            if first_step(ranks, other) <= gap:
                 break
             frontier.order[i] = other
             i -= 1
@@ -161,7 +168,9 @@ def start(ranks: Ranks, frontier: Frontier) -> None:
     order_features(ranks, frontier)
     slot = take_slot(frontier)
     frontier.vector[slot] = 0
-    frontier.cost[slot] = ranks.cost[:, 0].sum()
+    frontier.cost[slot] = 0
+    for j in range(ranks.number.shape[0]):
+        frontier.cost[slot] += ranks.cost[ranks.first[j]]
     frontier.depth[slot], frontier.last[slot] = 0, NONE
     insert(frontier, slot)
 
@@ -178,14 +187,14 @@ def next_choice(frontier: Frontier, after_place: int, after_feature: int) -> int
 @kernel
 def push_changed(frontier: Frontier, ranks: Ranks, origin: int, feature: int, rank: int, max_depth: int) -> None:
     """Push the cell of slot ``origin`` with another rank in ``feature``, unless that is too deep."""
-    old = frontier.vector[origin, feature]
-    depth = frontier.depth[origin] + ranks.steps[feature, rank] - ranks.steps[feature, old]
+    old, new = ranks.first[feature] + frontier.vector[origin, feature], ranks.first[feature] + rank
+    depth = frontier.depth[origin] + ranks.steps[new] - ranks.steps[old]
     if depth > max_depth:
         return
     slot = take_slot(frontier)
     frontier.vector[slot] = frontier.vector[origin]
     frontier.vector[slot, feature] = rank
-    frontier.cost[slot] = frontier.cost[origin] + ranks.cost[feature, rank] - ranks.cost[feature, old]
+    frontier.cost[slot] = frontier.cost[origin] + ranks.cost[new] - ranks.cost[old]
     frontier.depth[slot] = depth
     frontier.last[slot] = feature
     insert(frontier, slot)
@@ -212,8 +221,8 @@ def push_followers(frontier: Frontier, ranks: Ranks, slot: int, max_depth: int) 
             if sibling != NONE:
                 # The slot is not read again, so it may become the parent: rank 0 in ``last``, one step less.
                 frontier.vector[slot, last] = 0
-                frontier.cost[slot] -= ranks.cost[last, 1] - ranks.cost[last, 0]
-                frontier.depth[slot] -= ranks.steps[last, 1]
+                frontier.cost[slot] -= first_step(ranks, last)
+                frontier.depth[slot] -= ranks.steps[ranks.first[last] + 1]
                 push_changed(frontier, ranks, slot, sibling, 1, max_depth)
     frontier.free[frontier.n_free[0]] = slot
     frontier.n_free[0] += 1

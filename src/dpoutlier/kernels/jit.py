@@ -41,12 +41,13 @@ def cache_folder() -> Path | None:
     """
     if os.environ.get("DPOUTLIER_KERNEL_CACHE") == "0":
         return None
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    roots = [Path(__file__).parent / "__pycache__", home / "dpoutlier"]
-    if config.CACHE_DIR:
-        roots.insert(0, Path(config.CACHE_DIR))
+    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
+    user = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "dpoutlier"  # noqa: PTH111 - never raises
     name = f"kernels-{_digest_of_kernels()}"
-    return next((root / name for root in roots if _writable(root / name)), None)
+    for root in (*given, Path(__file__).parent / "__pycache__", user):
+        if root.is_absolute() and _writable(root / name):
+            return root / name
+    return None
 
 
 _FOLDER = cache_folder()

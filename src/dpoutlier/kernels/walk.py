@@ -13,7 +13,7 @@ from dpoutlier.kernels.wide import multiply_add
 __all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED = 0, 1, 2
-LIMB = 24  # a weighted score is kept as high * 2**24 + low, so that count * distance cannot overflow
+LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
 LOW_LIMB = (1 << LIMB) - 1
 
 
@@ -43,10 +43,17 @@ def cell_of(frontier: Frontier, ranks: Ranks, grid: GridArrays, slot: int) -> An
     """(high, low) id of the cell in ``slot`` and its centroid's distance to the home centroid, in length units."""
     high, low, distance = np.uint64(0), np.uint64(0), 0
     for j in range(grid.bins.shape[0]):
-        rank = frontier.vector[slot, j]
-        high, low = multiply_add(high, low, np.uint64(grid.bins[j]), np.uint64(ranks.bin[j, rank]))
-        distance += ranks.steps[j, rank] * grid.step_length[j]
+        at = ranks.first[j] + frontier.vector[slot, j]
+        high, low = multiply_add(high, low, np.uint64(grid.bins[j]), np.uint64(ranks.bin[at]))
+        distance += ranks.length[at]
     return high, low, distance
+
+
+@kernel
+def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
+    """``(high, low) + count * distance``, carried, for |count| < 2**38 and distance < 2**48."""
+    low += count * (distance & LOW_LIMB)
+    return high + count * (distance >> LIMB) + (low >> LIMB), low & LOW_LIMB
 
 
 @kernel
@@ -55,7 +62,7 @@ def walk_point(
 ) -> Any:
     """Score of one point. Returns (high, low, gathered, visited, status, frontier)."""
     for j in range(position.shape[0]):
-        rank_bins(j, np.int64(position[j]), grid.bins[j], rule.max_depth, ranks)
+        rank_bins(j, np.int64(position[j]), grid, rule.max_depth, ranks)
     start(ranks, frontier)
     k = rule.k * table.per_row
     gathered, high, low, visited = 0, 0, 0, 0
@@ -71,8 +78,7 @@ def walk_point(
         count = noisy_count(table, cell_high, cell_low, words)
         gathered += count
         if rule.weighted:
-            high += count * (distance >> LIMB)
-            low += count * (distance & LOW_LIMB)
+            high, low = add_product(high, low, count, distance)
         else:
             low = distance
         visited += 1
@@ -83,8 +89,7 @@ def walk_point(
     if status != GATHERED and rule.outlying:
         diameter = position.shape[0] * (LATTICE if rule.from_point else grid.unit)
         if rule.weighted:
-            high += (k - gathered) * (diameter >> LIMB)
-            low += (k - gathered) * (diameter & LOW_LIMB)
+            high, low = add_product(high, low, k - gathered, diameter)
         else:
             low = diameter
     return high, low, gathered, visited, status, frontier

@@ -1,6 +1,6 @@
 """The container: an uncompressed zip of ``.npy`` arrays and a manifest with their checksums.
 
-Reading checks everything, executes nothing, and never allocates more than the file's size.
+Reading checks everything, executes nothing, and allocates no array larger than the file.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 WARNING = "SECRET.txt"
 WARNING_TEXT = b"This model is secret. It holds exact counts of people's data and must not leave the custodian.\n"
-MOST_MANIFEST_BYTES = 1 << 24
+MOST_MANIFEST_BYTES = 1 << 22
 MOST_MEMBERS = 16
 
 Arrays = dict[str, NDArray[Any]]
@@ -73,6 +73,8 @@ def read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], A
         raise ModelFileError("the manifest of the model file is too long.")
     manifest = json.loads(archive.read(members[MANIFEST]))
     _check_manifest(manifest, members.keys() - {MANIFEST, WARNING})
+    if (WARNING in members) is (manifest.get("publishable") is True):
+        raise ModelFileError("the model file is marked both secret and publishable, or neither.")
     return manifest, {
         name: _array(archive.read(f"{name}.npy"), name, digest) for name, digest in manifest["arrays"].items()
     }
@@ -82,7 +84,7 @@ def _check_manifest(manifest: Any, members: set[str]) -> None:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ModelFileError("the file is not a dpoutlier model.")
     version = manifest.get("format_version")
-    if not isinstance(version, int) or version < 1:
+    if type(version) is not int or version < 1:
         raise ModelFileError(f"the model file has an impossible format version {version!r}.")
     if version > FORMAT_VERSION:
         raise ModelFileError(

@@ -1,5 +1,6 @@
 """A model from a manifest and arrays, every part of it checked."""
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -11,22 +12,24 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.guarantee import Charge, Guarantee, Neighbours, exact_number
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
+from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.holders.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
+from dpoutlier.modelfile.encode import arrays_of, content_of
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
-from dpoutlier.trusted.exact import ExactCounts
-from dpoutlier.trusted.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
 
 __all__ = ["model_of"]
 
 PARTITIONS = {"grid": Grid}
 SCORERS = {"nearest-cells": NearestCells}
+MOST_COUNT = 2**38
 
 
 def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
@@ -48,7 +51,9 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         score_histogram=_score_histogram(manifest["score_histogram"], arrays),
         threshold=threshold,
     )
+    _check_kind(model)
     _check_charges(model)
+    _check_canonical(model, manifest, arrays)
     if model.publishable is not manifest["publishable"]:
         raise ModelFileError("the model file says that it is publishable, and its content is not.")
     return model
@@ -93,11 +98,54 @@ def _charge(content: dict[str, Any]) -> Charge:
 
 
 def _check_charges(model: Model) -> None:
-    """What was bought must fit into what is promised."""
-    if any(charge.epsilon_in_use > charge.epsilon for charge in model.charges):
-        raise ModelFileError("a part of the model file costs more than was set aside for it.")
-    if model.guarantee.private and not 0 < sum(c.epsilon for c in model.charges) <= (model.guarantee.epsilon or 0):
-        raise ModelFileError("the parts of the model file cost more than its epsilon, or nothing at all.")
+    """What was bought must be what is promised, to the last digit."""
+    guarantee, histogram = model.guarantee, model.score_histogram
+    rates = {charge.purpose: charge.rate for charge in model.charges}
+    expected = [] if guarantee.epsilon is None else ["counts"]
+    if guarantee.epsilon is not None:
+        expected = ["number of rows"] * ("number of rows" in rates) + expected + ["threshold"] * (histogram is not None)
+    if [charge.purpose for charge in model.charges] != expected:
+        raise ModelFileError("the charges of the model file are not those of its parts.")
+    if sum((charge.epsilon for charge in model.charges), Fraction(0)) != (guarantee.epsilon or 0):
+        raise ModelFileError("the charges of the model file do not add up to its epsilon.")
+    for charge in model.charges:
+        cells = model.partition.cells_per_row if charge.purpose == "counts" else 1
+        sensitivity = guarantee.sensitivity(cells)
+        if (
+            charge.sensitivity != sensitivity
+            or charge.rate != DiscreteLaplace.costing(charge.epsilon, sensitivity).rate
+        ):
+            raise ModelFileError(
+                f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
+            )
+    if histogram is not None and histogram.rate != rates.get("threshold"):
+        raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
+    if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rates.get("counts"):
+        raise ModelFileError("the noise of the model file has not the rate that was charged.")
+
+
+def _check_kind(model: Model) -> None:
+    """No part may claim more privacy than another has."""
+    exact = isinstance(model.counts, ExactCounts)
+    unsafe = bool(model.counts.to_json().get("unsafe_float", False))
+    if exact is not (model.guarantee.epsilon is None) or (unsafe and model.guarantee.private):
+        raise ModelFileError("the holder of the model file does not fit its guarantee.")
+    if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
+        raise ModelFileError("the model file promises privacy for a detector that has none.")
+    if model.threshold is not None and np.isnan(model.threshold):
+        raise ModelFileError("the threshold of the model file is no number.")
+    if not all(reason.isprintable() for reason in model.guarantee.voided_by):
+        raise ModelFileError("the model file has text that cannot be printed.")
+
+
+def _check_canonical(model: Model, manifest: dict[str, Any], arrays: Arrays) -> None:
+    """Written again, the model must give this very manifest: no key more or less, no other type, no other array."""
+    again, given = content_of(model), dict(manifest)
+    for key in ("format", "format_version", "arrays", "checksum", "statement"):  # the statement names versions
+        again.pop(key, None)
+        given.pop(key, None)
+    if json.dumps(again, sort_keys=True) != json.dumps(given, sort_keys=True) or set(arrays_of(model)) != set(arrays):
+        raise ModelFileError("the manifest of the model file is not one that this format knows.")
 
 
 def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> NoisyCounts:
@@ -105,7 +153,10 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
         case "dense":
             if partition.n_cells > MOST_DENSE_CELLS:
                 raise ModelFileError("the model file has too many cells for a dense holder.")
-            return DenseCounts(_expect(arrays, "counts", "<i8", (partition.n_cells,)), bool(content["unsafe_float"]))
+            counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
+            if (np.abs(counts) >= MOST_COUNT).any():
+                raise ModelFileError("the counts of the model file are too large.")
+            return DenseCounts(counts, bool(content["unsafe_float"]))
         case "exact":
             return ExactCounts(*_occupied(arrays, partition))
         case "keyed":
@@ -130,7 +181,7 @@ def _occupied(arrays: Arrays, partition: Partition) -> tuple[NDArray[np.uint64],
     ascending = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
     last = divmod(partition.n_cells - 1, 2**64)
     inside = not len(ids) or (int(high[-1]), int(low[-1])) <= last
-    if not ascending.all() or not inside or (exact < 1).any():
+    if not ascending.all() or not inside or (exact < 1).any() or (exact >= MOST_COUNT).any():
         raise ModelFileError("the cells of the model file are not in order.")
     return ids, exact
 
@@ -140,7 +191,7 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHis
         return None
     levels = _expect(arrays, "score_levels", "<f8", (None,))
     counts = _expect(arrays, "score_counts", "<i8", (len(levels),))
-    if not len(levels) or not np.isfinite(levels).all() or (np.diff(levels) <= 0).any():
+    if not len(levels) or np.isnan(levels).any() or not np.isfinite(levels[:-1]).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
     rate = None if content["rate"] is None else _rational(content["rate"])
     return ScoreHistogram(levels, counts, rate, content["target_fpr"])

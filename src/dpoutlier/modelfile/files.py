@@ -3,7 +3,7 @@
 import zipfile
 from pathlib import Path
 
-from dpoutlier._files import write_aside
+from dpoutlier._files import check_output, write_aside
 from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import read_archive, sealed, write_archive
@@ -30,13 +30,9 @@ def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Pa
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a name that is taken before any budget is spent, whatever the model will turn out to be."""
-    for suffix in ("", PUBLIC_SUFFIX, SECRET_SUFFIX):
-        taken = path.with_name(path.name + suffix)
-        if not overwrite and taken.exists():
-            raise FileExistsError(f"{taken} exists. Choose another name, or say that it may be replaced.")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(2, "no such folder", str(path.parent))
+    """Refuse a name that cannot be written to before any budget is spent, whatever the model will turn out to be."""
+    for suffix in ("",) if path.suffix == PUBLIC_SUFFIX else (PUBLIC_SUFFIX, SECRET_SUFFIX):
+        check_output(path.with_name(path.name + suffix) if path.name else path, overwrite=overwrite)
 
 
 def _named(path: Path, *, publishable: bool) -> Path:
@@ -56,15 +52,17 @@ def _named(path: Path, *, publishable: bool) -> Path:
 def load_model(path: str | Path, *, secret: bool = False) -> Model:
     """Read a model file. A secret one is opened only if ``secret=True`` says that this is known."""
     path = Path(path)
+    if not path.exists():
+        raise ModelFileError(f"{path} does not exist.")
+    if not path.is_file():
+        raise ModelFileError(f"{path} cannot be read: it is no file.")
     try:
         size = path.stat().st_size
         with zipfile.ZipFile(path) as archive:
             manifest, arrays = read_archive(archive, size)
         model = model_of(manifest, arrays)
-    except (ModelFileError, SecretError):
-        raise
-    except FileNotFoundError:
-        raise ModelFileError(f"{path} does not exist.") from None
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the content, it is the file's fault

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.ranks import LATTICE, GridArrays
+from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.wide import multiply_add_arrays
 from dpoutlier.partitions.partition import MOST_CELLS, CellIds
 
 __all__ = ["Grid", "bins_by_rule"]
 
 MOST_BINS = 2**24
-FINEST_UNIT = 2**40
+FINEST_UNIT = 2**38
+MOST_SUMS = 100_000
 
 
 @dataclass(frozen=True)
@@ -71,15 +72,37 @@ class Grid:
     def unit(self) -> int:
         """The edge of the cube in the integers that cell distances are measured in.
 
-        The least common multiple of the bins, so that a step of 1 / b is a whole number; past 2**40, that.
+        The least common multiple of the bins, so that t steps of 1 / b are a whole number; past 2**38, that, and t steps are
+        rounded down to a whole number.
         """
         return min(math.lcm(*self.bins), FINEST_UNIT)
 
-    def home(self, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
-        """Bin of each feature: ``(p * b) // 2**32``."""
-        return np.asarray(positions.astype(np.int64) * np.array(self.bins, np.int64) // LATTICE)
+    def distances(self, max_depth: int | None, most: int) -> NDArray[np.int64]:
+        """The distances that a cell within ``max_depth`` steps can have from home, in units of 1 / ``unit``, ascending.
+
+        All of them if there are at most ``most``; else that many of them, or of multiples up to the largest.
+        """
+        deepest = sum(self.bins) if max_depth is None else max_depth
+        reached = {(0, 0)}  # (depth, distance)
+        for bins in self.bins:
+            lengths = [t * self.unit // bins for t in range(min(bins - 1, deepest) + 1)]
+            if len(reached) * len(lengths) > MOST_SUMS:
+                return np.linspace(0, self._farthest(deepest), most).astype(np.int64)
+            reached = {(s + t, x + y) for s, x in reached for t, y in enumerate(lengths) if s + t <= deepest}
+        found = np.unique([x for _, x in reached])
+        return found if len(found) <= most else found[np.linspace(0, len(found) - 1, most).astype(np.int64)]
+
+    def _farthest(self, max_depth: int) -> int:
+        """The largest distance within ``max_depth`` steps: the longest steps, those of the fewest bins, first."""
+        distance = 0
+        for bins in sorted(self.bins):
+            steps = min(bins - 1, max_depth)
+            distance += steps * self.unit // bins
+            max_depth -= steps
+        return distance
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        """Mixed-radix numbers of the bins ``(p * b) // 2**32``, the first feature most significant."""
         high = np.zeros(len(positions), np.uint64)
         low = np.zeros(len(positions), np.uint64)
         for j, bins in enumerate(self.bins):
@@ -88,8 +111,7 @@ class Grid:
         return np.stack([high, low], axis=-1)[:, np.newaxis, :]
 
     def arrays(self) -> GridArrays:
-        lengths = [self.unit // bins for bins in self.bins]
-        return GridArrays(np.array(self.bins, np.int64), np.array(lengths, np.int64), self.unit)
+        return GridArrays(np.array(self.bins, np.int64), self.unit)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 __all__ = ["NearestCells", "Walks"]
 
 NO_LIMIT = 2**40
+MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,17 @@ class NearestCells:
     exhausted: str = "outlying"
 
     def __post_init__(self) -> None:
-        at_least_one(2**31, k=self.k)
-        true_or_false(weighted=self.weighted)
-        one_of(("cell", "point"), distance=self.distance)
-        optional_at_least(0, max_depth=self.max_depth)
-        at_least_one(2**31, max_cells=self.max_cells)
-        one_of(("outlying", "as-printed"), exhausted=self.exhausted)
+        # Plain Python values, whatever number type was given: they go into files and into compiled kernels.
+        checked = {
+            "k": at_least_one(MOST_K, k=self.k),
+            "weighted": true_or_false(weighted=self.weighted),
+            "distance": one_of(("cell", "point"), distance=self.distance),
+            "max_depth": optional_at_least(0, max_depth=self.max_depth),
+            "max_cells": at_least_one(2**31, max_cells=self.max_cells),
+            "exhausted": one_of(("outlying", "as-printed"), exhausted=self.exhausted),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     @property
     def name(self) -> str:
@@ -110,19 +115,15 @@ class NearestCells:
         return self.walk(positions, partition, counts, n_jobs).scores
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
-        """Every distance there is, for basic scores of cells; else a geometric ladder up to the cube's diameter."""
+        """Every distance that a cell can have, for basic scores of cells; else a ladder up to the cube's diameter."""
         assert isinstance(partition, Grid)
         diameter = float(partition.n_features)
-        if self.weighted or self.distance == "point":
-            return geometric_levels(diameter * (self.k if self.weighted else 1))
-        grid = partition.arrays()
-        reach = int(((grid.bins - 1) * grid.step_length).sum())
-        if self.max_depth is not None:
-            reach = min(reach, self.max_depth * int(grid.step_length.max()))
-        step = math.gcd(*grid.step_length.tolist())
-        step *= max(1, -(-reach // (step * (MOST_LEVELS - 2))))
-        distances = np.arange(0, reach + 1, step) / grid.unit
-        return np.append(distances[distances < diameter], diameter)
+        if self.weighted:  # the last cell counts in full, so there is no largest score
+            return np.append(geometric_levels(diameter * self.k * 2.0**16, octaves=26), np.inf)
+        if self.distance == "point":
+            return geometric_levels(diameter)
+        distances = partition.distances(self.max_depth, most=MOST_LEVELS - 1)
+        return np.append(distances / partition.unit, diameter)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, **asdict(self)}
@@ -133,6 +134,5 @@ class NearestCells:
 
 
 def _joined(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``high * 2**24 + low`` as floats: carried first, so that equal sums give equal floats."""
-    high, low = high + (low >> LIMB), low & ((1 << LIMB) - 1)
+    """``high * 2**24 + low`` as floats."""
     return np.asarray(high.astype(np.float64) * float(1 << LIMB) + low)

@@ -9,6 +9,7 @@ from dpoutlier._validate import bad, is_whole
 __all__ = ["in_chunks", "thread_count"]
 
 LEAST_CHUNK = 64
+MOST_CHUNK = 4096  # a kernel cannot be interrupted, so a chunk must not take long
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -22,9 +23,11 @@ def thread_count(n_jobs: int | None) -> int:
 
 def in_chunks(n: int, threads: int, work: Callable[[slice], None]) -> None:
     """Call ``work`` on slices that cover range(n)."""
-    size = max(LEAST_CHUNK, -(-n // (4 * threads)))
-    if threads == 1 or n <= size:
-        work(slice(0, n))
+    size = min(max(LEAST_CHUNK, -(-n // (4 * threads))), MOST_CHUNK)
+    chunks = [slice(first, min(first + size, n)) for first in range(0, n, size)]
+    if threads == 1 or len(chunks) < 2:
+        for chunk in chunks:
+            work(chunk)
         return
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, [slice(first, min(first + size, n)) for first in range(0, n, size)]))
+        list(pool.map(work, chunks))

@@ -16,10 +16,10 @@ __all__ = ["MOST_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
 MOST_LEVELS = 128
 
 
-def geometric_levels(top: float) -> NDArray[np.float64]:
-    """0 and a ladder of equal ratios from ``top / 1024`` to ``top``."""
-    rungs = np.arange(MOST_LEVELS - 1) / (MOST_LEVELS - 2)
-    return np.append(0.0, top * np.exp2(10.0 * (rungs - 1.0)))
+def geometric_levels(top: float, octaves: int = 10) -> NDArray[np.float64]:
+    """0 and a ladder of equal ratios over so many octaves up to ``top``."""
+    rungs = np.linspace(-octaves, 0.0, MOST_LEVELS - 2)
+    return np.append(0.0, top * np.exp2(rungs))
 
 
 def bin_of(scores: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -51,8 +51,8 @@ class ScoreHistogram:
         rows = max(float(self.counts.sum()), 1.0)
         above = self.counts.sum() - self.counts.cumsum()
         falling = isotonic_regression(above.astype(np.float64), increasing=False).x
-        low_enough = np.flatnonzero(falling <= share(target_fpr=target_fpr) * rows)
-        return float(self.levels[low_enough[0]] if len(low_enough) else self.levels[-1])
+        low_enough = falling <= share(target_fpr=target_fpr) * rows  # true at the last level: nothing lies above it
+        return float(self.levels[int(np.argmax(low_enough))])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"score_levels": self.levels, "score_counts": self.counts}

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge
 from dpoutlier.holders.dense import MOST_DENSE_CELLS
+from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.model import Model
 from dpoutlier.noise.law import DiscreteLaplace
@@ -17,7 +18,6 @@ from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
 from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
 from dpoutlier.trusted.counts import Counts, count_rows
-from dpoutlier.trusted.exact import ExactCounts
 from dpoutlier.trusted.reference import read_reference
 from dpoutlier.trusted.release import release_dense, release_keyed, release_vector
 

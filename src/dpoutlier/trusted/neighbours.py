@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
 from dpoutlier.lattice import unit_cube
-from dpoutlier.scoring.threshold import ScoreHistogram, bin_of, geometric_levels
+from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.reference import read_reference
 
 __all__ = ["ReferenceNeighbours"]
@@ -18,26 +18,28 @@ __all__ = ["ReferenceNeighbours"]
 class ReferenceNeighbours:
     """Euclidean distances to the nearest reference rows, in the unit cube."""
 
-    def __init__(self, reference: Any, domain: Domain, k: int) -> None:
+    def __init__(self, reference: Any, domain: Domain, k: int, *, weighted: bool) -> None:
         from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - slow to import, and only needed here
 
-        self.domain, self.k = domain, k
-        self._positions = read_reference(reference, domain)
-        self._search = NearestNeighbors(n_neighbors=min(k, len(self._positions)) or 1)
-        if len(self._positions):
-            self._search.fit(unit_cube(self._positions))
+        self.domain, self.k, self.weighted = domain, k, weighted
+        rows = unit_cube(read_reference(reference, domain))
+        self._n_rows = len(rows)
+        self._search = NearestNeighbors().fit(rows) if self._n_rows else None
 
-    def outlier_scores(self, positions: NDArray[np.uint32], *, weighted: bool) -> NDArray[np.float64]:
+    def outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Distance to the k-th nearest row, or the sum over the k nearest. Rows that do not exist lie at the diameter."""
-        distances = np.full((len(positions), self.k), np.sqrt(self.domain.n_features))
-        if len(self._positions) and len(positions):
-            near, _ = self._search.kneighbors(unit_cube(positions))
-            distances[:, : near.shape[1]] = near
-        return np.asarray(distances.sum(axis=1) if weighted else distances[:, -1])
+        return self._scores(unit_cube(positions), len(positions), self._n_rows)
 
-    def score_histogram(self, target_fpr: float, *, weighted: bool) -> ScoreHistogram:
-        top = np.sqrt(self.domain.n_features) * (self.k if weighted else 1)
-        levels = geometric_levels(float(top))
-        scores = self.outlier_scores(self._positions, weighted=weighted)
-        counts = np.bincount(bin_of(scores, levels), minlength=len(levels)).astype(np.int64)
-        return ScoreHistogram(levels, counts, None, target_fpr)
+    def score_histogram(self, target_fpr: float) -> ScoreHistogram:
+        """Scores of the rows themselves, each without itself: exact, since nothing here is private."""
+        scores = self._scores(None, self._n_rows, self._n_rows - 1)
+        levels, counts = np.unique(scores if len(scores) else [0.0], return_counts=True)
+        return ScoreHistogram(levels, counts.astype(np.int64), None, target_fpr)
+
+    def _scores(self, points: NDArray[np.float64] | None, n_points: int, n_others: int) -> NDArray[np.float64]:
+        """Scores of points, or of the rows (None), each with so many other rows to choose from."""
+        distances = np.full((n_points, self.k), np.sqrt(self.domain.n_features))
+        found = min(self.k, n_others)
+        if self._search is not None and n_points and found > 0:
+            distances[:, :found], _ = self._search.kneighbors(points, n_neighbors=found)
+        return np.asarray(distances.sum(axis=1) if self.weighted else distances[:, -1])

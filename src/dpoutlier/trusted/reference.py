@@ -24,5 +24,7 @@ def read_reference(reference: Any, domain: Domain) -> NDArray[np.uint32]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return domain.positions(tables.columns(reference))
-    except Exception:  # noqa: BLE001 - whatever it was, its text may hold a value
-        raise ReferenceDataError(UNREADABLE) from None
+    except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
+        pass
+    # Raised out here, so that the error carries no other one as its context.
+    raise ReferenceDataError(UNREADABLE)

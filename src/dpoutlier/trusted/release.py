@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.holders.holder import UNSAFE_PER_ROW
+from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import ByteSource
 from dpoutlier.noise.unsafe import unsafe_float_laplace
 from dpoutlier.trusted.counts import Counts
-from dpoutlier.trusted.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts
 
 __all__ = ["release_dense", "release_keyed", "release_vector"]
 

@@ -92,6 +92,9 @@ class KeyedCounts:
             "unsafe_float": self.unsafe_float,
         }
 
+    def __copy__(self) -> KeyedCounts:
+        return self
+
     def __deepcopy__(self, memo: dict[int, Any]) -> KeyedCounts:
         return self  # frozen, and a copy in the same process is no leak
 
