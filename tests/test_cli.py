@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from dpoutlier import load
 from dpoutlier.cli.app import app
+from dpoutlier.cli.files import read_reference
 
 FEATURES = "[features]\nage = [0, 120]\nbmi = {lower = 10, upper = 80}\n"
 rng = np.random.default_rng(0)
@@ -114,6 +115,13 @@ def test_a_threshold_bought_at_the_fit_can_be_moved(folder):
 
 BROKEN_ROWS = {
     "no rows": "",
+    "a long field": "p," + "9" * 3_000_000 + ",3\n",
+    "a long field that is no feature": "p" * 3_000_000 + ",2,3\n",
+    "too many fields in an unknown encoding": "p,3,4,\xe9\n",
+    "a byte of zero": "p,\x00,3\n",
+    "an open quotation mark": 'p,"3,4\n',
+    "an empty line": "\n",
+    "a carriage return": "p,3\r,4\n",
     "missing": "p,,\n",
     "text": "p,old,heavy\n",
     "other encoding": "p,\xff\xfe,3\n",
@@ -129,6 +137,36 @@ def test_what_stands_in_reference_rows_is_never_an_error(folder, rows):
     plain = run(*FIT, "--bins", "4", "--force")
     (folder / "reference.csv").write_bytes(b"id,age,bmi\n" + rows.encode("latin-1"))
     assert run(*FIT, "--bins", "4", "--force") == plain  # the same output, to the letter
+
+
+def test_a_header_without_a_line_end_is_a_file_of_no_rows(folder):
+    plain = run(*FIT, "--bins", "4", "--force")
+    (folder / "reference.csv").write_bytes(b"id,age,bmi")
+    assert run(*FIT, "--bins", "4", "--force") == plain
+
+
+def test_a_file_without_a_header_shows_no_value(folder):
+    (folder / "reference.csv").write_text("p,54.123,27.9\n")
+    output = run(*FIT, code=2)
+    assert "first line name the columns" in output
+    assert "54.123" not in output
+
+
+def test_in_a_file_of_one_column_an_empty_line_is_a_missing_value(folder):
+    (folder / "features.toml").write_text("[features]\nage = [0, 120]\n")
+    (folder / "reference.csv").write_text("age\n70\n\n80\n")
+    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", "--bins", "2", "-o", "m")
+    assert load("m.dpo").model_.counts.counts.tolist() == [1, 2]
+
+
+def test_one_record_is_one_row_wherever_it_stands(folder):
+    """Also a quoted value over several lines, around the sizes at which readers cut files into blocks."""
+    record = '"7\n8,5\n9",100,70\n'
+    for size in range(2**20 - 30, 2**20 + 4, 3):
+        filler = "p" * (size - len("id,age,bmi\n") - 4) + ",1\n"  # too few fields: no row
+        (folder / "reference.csv").write_text("id,age,bmi\n" + filler + record)
+        table = read_reference(folder / "reference.csv", ("age", "bmi"))
+        assert table.to_pydict() == {"age": [100.0], "bmi": [70.0]}
 
 
 def test_values_that_do_not_parse_count_in_the_first_bin(folder):
@@ -208,6 +246,44 @@ def test_existing_scores_are_kept_unless_told(folder):
     assert (folder / "out.csv").read_text() == "mine"
     run("score", "model.dpo", "points.csv", "-o", "out.csv", "--force")
     assert "outlier_score" in (folder / "out.csv").read_text()
+
+
+def test_what_looks_like_markup_is_shown_as_it_is(folder):
+    run(*FIT)
+    write_csv(folder / "points.csv", [["[/red]", 50, 27]], header=("[/b]", "age", "bmi"), extra=False)
+    output = run("score", "model.dpo", "points.csv")
+    assert "[/red]" in output
+    assert "[/b]" in output
+
+
+def test_a_narrow_terminal_shows_the_result_whole(folder):
+    run(*FIT, "--target-fpr", "0.1")
+    result = CliRunner().invoke(app, ["score", "model.dpo", "points.csv"], env={"COLUMNS": "80"})
+    assert "outlier_score" in result.output
+    assert "prediction" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_csv_points_become_numbers_in_parquet_and_stay_as_written_in_csv(folder):
+    run(*FIT)
+    run("score", "model.dpo", "points.csv", "-o", "s.parquet")
+    run("score", "model.dpo", "points.csv", "-o", "s.csv")
+    assert pq.read_schema("s.parquet").field("age").type == pa.float64()
+    assert (folder / "s.csv").read_text().splitlines()[1].startswith("p0,50,27,")
+
+
+@pytest.mark.parametrize("output", ["nodir/m", ".", "taken"])
+def test_outputs_that_cannot_be_written_are_refused_before_rows_are_read(folder, output, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    (folder / "taken.dpo").mkdir()
+    output_of_fit = run(*FIT[:-1], output, code=2)
+    assert "cannot be written" in output_of_fit or "needs a name" in output_of_fit
+    assert ".part" not in output_of_fit
+
+
+@pytest.mark.parametrize("command", [(*FIT[:5], "inf", *FIT[6:]), ("demo", "--epsilon", "inf", "--out", "d")])
+def test_the_command_line_fits_private_models_only(folder, command):
+    assert "--epsilon must be finite" in run(*command, code=2)
 
 
 def test_a_full_disk_exits_with_1_and_leaves_nothing(folder, monkeypatch):

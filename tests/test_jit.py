@@ -12,7 +12,8 @@ KERNELS = Path(jit.__file__).parent
 
 
 def folder_for(copy, **environment):
-    program = f"import sys; sys.path.insert(0, {str(copy)!r}); import dpoutlier.kernels.jit as j; print(j.__file__, j.cache_folder())"
+    where = f"import sys; sys.path.insert(0, {str(copy)!r})\n"
+    program = where + "import dpoutlier.kernels.jit as j; print(j.__file__, j.cache_folder())"
     env = {**os.environ, **environment}
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env

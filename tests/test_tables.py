@@ -1,5 +1,6 @@
 """Tables in: a value's number depends on that value alone, whatever stands in other rows."""
 
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpoutlier import tables
+from dpoutlier import DPGridKNN, tables
 from dpoutlier.exceptions import InvalidParameterError
 
 numbers_as_text = st.one_of(
@@ -32,18 +33,77 @@ def test_text_is_parsed_alike_alone_and_beside_text_that_is_no_number(text):
     np.testing.assert_equal(alone, beside)
 
 
-@given(
-    st.lists(st.one_of(st.booleans(), st.floats(-5, 5), st.integers(-5, 5), numbers_as_text), min_size=1, max_size=4)
+MORE_ROWS = [
+    ["text"],
+    [5],
+    [2.5],
+    [None],
+    ["\udcff"],
+    [b"\xff"],
+    [np.timedelta64(7, "s")],
+    ["\u0663"],
+    [2**60 + 1],
+    [(1, 2)],
+]
+some_value = st.one_of(
+    st.booleans(),
+    st.none(),
+    st.floats(-5, 5),
+    st.integers(-5, 5),
+    numbers_as_text,
+    st.sampled_from(["\u0663", "7\u00a0", np.float32(0.1), np.timedelta64(7, "s"), b"1", b"\xff", "\udcff", 2**60 + 1]),
 )
-def test_one_row_does_not_change_how_others_are_read(values):
-    for make in (
-        lambda v: [[x] for x in v],
-        lambda v: pd.DataFrame({"a": pd.Series(v, dtype=object)}),
-        lambda v: np.array([[x] for x in v], dtype=object),
-    ):
-        (before,) = tables.columns(make(values))
-        (after,) = tables.columns(make([*values, "text"]))
-        np.testing.assert_array_equal(before, after[:-1])
+
+
+def as_objects(values):
+    column = np.empty(len(values), object)
+    for i, value in enumerate(values):
+        column[i] = value
+    return column
+
+
+TABLES = {
+    "list": lambda v: [[x] for x in v],
+    "pandas": lambda v: pd.DataFrame({"a": pd.Series(as_objects(v), dtype=object)}),
+    "numpy": lambda v: as_objects(v).reshape(-1, 1),
+    "polars": lambda v: pl.DataFrame({"a": pl.Series(list(v), dtype=pl.Object)}),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+@given(st.lists(some_value, min_size=1, max_size=4), st.sampled_from(MORE_ROWS), st.sampled_from([0, 120]))
+def test_one_row_does_not_change_how_others_are_read(make, values, more, nones):
+    """Not even which way a library guesses the type of a column, from its first hundred values or from all."""
+    values = [None] * nones + values
+    (before,) = tables.columns(make(values))
+    (after,) = tables.columns(make([*values, *more]))
+    (first,) = tables.columns(make([*more, *values]))
+    np.testing.assert_array_equal(before, after[:-1])
+    np.testing.assert_array_equal(before, first[1:])
+
+
+def test_what_only_looks_like_a_number_is_none():
+    """Digits of other alphabets and blanks that are no ASCII: Arrow and Python differ on them, so they are text."""
+    for value in ("\u0663", "7\u00a0", "\uff11", "1_000", "0x10", "1,5"):
+        assert np.isnan(tables.columns([[value]])[0][0])
+        assert np.isnan(tables.numbers(pa.array([value]))[0])
+
+
+class Noisy:
+    def __float__(self):
+        warnings.warn("row 17", UserWarning, stacklevel=2)
+        return 1.0
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("row 17")
+
+
+@pytest.mark.parametrize("rows", [[[Noisy()]], [[np.longdouble("1e400")]], [[np.float32("nan")]], [[(1, 2)]]])
+def test_reading_is_silent_whatever_a_value_does(rows):
+    with warnings.catch_warnings(), np.errstate(all="raise"):
+        warnings.simplefilter("error")
+        DPGridKNN(1, bounds=(0, 1), bins=2).fit(rows)
+        DPGridKNN(1, bounds=(0, 1), bins=2).fit([*rows, [1.0]])
 
 
 class Odd:
@@ -91,6 +151,10 @@ ODD_COLUMNS = {
         [float("1" * 60), np.nan],
     ),
     "half floats": (pa.table({"a": pa.array([np.float16(1.5), None], pa.float16())}), [1.5, np.nan]),
+    "dictionary of an unknown encoding": (
+        pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array([b"1", b"\xff"]).view(pa.string()))}),
+        [1.0, np.nan],
+    ),
     "dictionary": (pa.table({"a": pa.array(["1", "x"]).dictionary_encode()}), [1.0, np.nan]),
     "bytes": (pa.table({"a": [b"1", b"\xff"]}), [1.0, np.nan]),
     "views": (pa.table({"a": pa.array(["1", "x"], pa.string_view())}), [1.0, np.nan]),

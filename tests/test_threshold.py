@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpoutlier import KNN, DPGridKNN, GridKNN, load
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
 
 
@@ -41,6 +43,7 @@ VARIANTS = {
     "basic": {"bins": 40},
     "weighted": {"bins": 20, "weighted": True},
     "point": {"bins": 20, "distance": "point"},
+    "weighted point": {"bins": 20, "distance": "point", "weighted": True},
     "keyed": {"bins": 40, "holder": "keyed"},
     "replace-one": {"bins": 40, "neighbours": "replace-one"},
     "deep": {"bins": 60, "max_depth": None},
@@ -61,6 +64,35 @@ def test_held_out_inliers_are_rejected_as_often_as_was_asked(variant, fpr):
     assert (scores > threshold).mean() <= fpr + 0.01
     assert len(below) == 0 or (scores > below[-1]).mean() >= fpr - 0.01
     assert ((detector.predict(normal(N, 2)) == -1) == (scores > threshold)).all()
+
+
+@pytest.mark.parametrize(
+    ("bins", "max_depth"),
+    [((7, 11, 13), 4), ((200,), None), ((6, 6), 4), ((7, 11), None), ((1, 1), 4), ((5, 5), 0), ((3,) * 30, 9)],
+)
+def test_every_distance_that_a_cell_can_have_is_a_level(bins, max_depth):
+    levels = NearestCells(max_depth=max_depth).levels(Grid(bins))
+    depth = sum(bins) if max_depth is None else max_depth
+    reached = {(0, Fraction(0))}
+    for b in bins:
+        reached = {
+            (s + t, x + Fraction(t, b)) for s, x in reached for t in range(min(b - 1, depth) + 1) if s + t <= depth
+        }
+    distances = sorted({float(x) for _, x in reached})
+    if len(distances) < MOST_LEVELS:
+        np.testing.assert_allclose(levels[:-1], distances, atol=1e-12)
+    else:
+        assert levels[-2] == pytest.approx(distances[-1])  # the largest is never merged with the diameter
+    assert levels[-1] == len(bins)
+    assert (np.diff(levels) > 0).all()
+
+
+@pytest.mark.parametrize("bins", [(2**24,) * 5, (9973, 9967, 9949), (2,) * 100])
+@pytest.mark.parametrize("rule", [{}, {"weighted": True}, {"distance": "point"}, {"max_depth": None}])
+def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
+    levels = NearestCells(**rule).levels(Grid(bins))
+    assert 2 <= len(levels) <= MOST_LEVELS
+    assert (np.diff(levels) > 0).all()
 
 
 def test_moving_the_threshold_is_free_and_consistent():
@@ -107,6 +139,12 @@ def test_one_row_moves_the_histogram_of_scores_by_one():
         for n in (200, 199)
     ]
     assert np.abs(bought[0] - bought[1]).sum() == 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_row_is_not_its_own_neighbour(k):
+    knn = KNN((-6, 6), k=k, target_fpr=0.05).fit(normal(4000, 1))
+    assert 0.03 < (knn.predict(normal(4000, 2)) == -1).mean() < 0.08
 
 
 @pytest.mark.parametrize("twin", [GridKNN((-6, 6), bins=40, target_fpr=0.1), KNN((-6, 6), target_fpr=0.1)])
