@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpoutlier import DPGridKNN, tables
@@ -72,6 +72,10 @@ TABLES = {
 
 @pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
 @given(st.lists(some_value, min_size=1, max_size=4), st.sampled_from(MORE_ROWS), st.sampled_from([0, 120]))
+@example([np.float32(0.1)], [5], 120)
+@example([np.timedelta64(7, "s")], [5], 120)
+@example(["\u0663"], [5], 0)
+@example(["7\u00a0"], ["\udcff"], 0)
 def test_one_row_does_not_change_how_others_are_read(make, values, more, nones):
     """Not even which way a library guesses the type of a column, from its first hundred values or from all."""
     values = [None] * nones + values
@@ -100,10 +104,11 @@ class Noisy:
 
 @pytest.mark.parametrize("rows", [[[Noisy()]], [[np.longdouble("1e400")]], [[np.float32("nan")]], [[(1, 2)]]])
 def test_reading_is_silent_whatever_a_value_does(rows):
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):
+        warnings.simplefilter("always")
         DPGridKNN(1, bounds=(0, 1), bins=2).fit(rows)
         DPGridKNN(1, bounds=(0, 1), bins=2).fit([*rows, [1.0]])
+    assert not caught
 
 
 class Odd:
