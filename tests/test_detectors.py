@@ -191,10 +191,12 @@ def test_no_points_have_no_scores():
         ({"epsilon": -1}, "epsilon must be a positive number, got -1"),
         ({"epsilon": float("nan")}, "epsilon must be a positive number, got nan"),
         ({"epsilon": 1e-12}, "epsilon is too small"),
+        ({"epsilon": 1e-8, "target_fpr": 0.1, "threshold_share": 1e-6}, "epsilon is too small"),
     ],
 )
-def test_bad_arguments_are_named_with_their_value(arguments, message):
+def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatch):
     detector = DPGridKNN(**{"epsilon": 1, "bounds": NAMES, "bins": 5, **arguments})
+    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         detector.fit(ROWS)

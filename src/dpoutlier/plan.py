@@ -46,6 +46,12 @@ class Plan:
         if self.epsilon_counts is not None and self.epsilon_counts <= 0:
             raise bad("threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share)
 
+        if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
+            for share in [N_HINT_SHARE] * (self.n_hint == "buy") + [self.threshold_share] * (
+                self.target_fpr is not None
+            ):
+                charge("share", self.part(share), self.guarantee.sensitivity())
+
     def part(self, share: Fraction) -> Fraction:
         assert self.guarantee.epsilon is not None
         return self.guarantee.epsilon * share

@@ -140,6 +140,16 @@ def _cells(n: int) -> str:
     return f"{n:,}" if n < 10**9 else f"{float(n):.3g}"
 
 
+def _epsilons(s: PrivacyStatement) -> list[tuple[str, str]]:
+    return [
+        ("epsilon (total)", s.epsilon),
+        ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
+        ("", f"{s.epsilon_replace_one} (replace-one)"),
+        ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
+        ("delta", s.delta),
+    ]
+
+
 def _page(s: PrivacyStatement) -> list[str]:
     title = f"Privacy statement of a {s.detector} model"
     lines = [title, "=" * len(title), ""]
@@ -156,11 +166,7 @@ def _page(s: PrivacyStatement) -> list[str]:
     rows = [
         ("unit of protection", s.unit),
         ("neighbouring data", s.neighbours),
-        ("epsilon (total)", s.epsilon),
-        ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
-        ("", f"{s.epsilon_replace_one} (replace-one)"),
-        ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
-        ("delta", s.delta),
+        *(_epsilons(s) if s.private else []),
         ("mechanism", s.mechanism),
         ("partition", s.partition),
         (
@@ -170,11 +176,7 @@ def _page(s: PrivacyStatement) -> list[str]:
         ("number of rows", s.n_hint),
         ("bounds", s.bounds_source),
     ]
-    lines += [
-        f"{label:<26}{value}"
-        for label, value in rows
-        if s.private or ("epsilon" not in label and "read as" not in label)
-    ]
+    lines += [f"{label:<26}{value}" for label, value in rows]
     if s.charges:
         lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [
