@@ -57,7 +57,7 @@ def score(
         if not detector.model_.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:
-            _print_top(result, top)
+            _print_top(result, top, list(domain.names or ()))
         if output is not None:
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
@@ -90,7 +90,7 @@ def _scored(detector: "PartitionedDetector", table: "pa.Table") -> "pa.Table":
     return table
 
 
-def _print_top(result: "pa.Table", top: int) -> None:
+def _print_top(result: "pa.Table", top: int, features: list[str]) -> None:
     import numpy as np  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -102,7 +102,8 @@ def _print_top(result: "pa.Table", top: int) -> None:
     order = np.argsort(-scores, kind="stable")[:top]
     extra = [name for name in ADDED if name in result.column_names]
     room = max(0, (out.width - 52) // 14)  # as many of the other columns as fit
-    names = [*extra, *[name for name in result.column_names if name not in extra][:room]]
+    others = [*features, *(name for name in result.column_names if name not in {*extra, *features})]
+    names = [*extra, *others[:room]]
     table = Table(title=f"{len(order)} most outlying of {len(scores)} points", title_justify="left")
     for name in ("row", *names):
         table.add_column(
