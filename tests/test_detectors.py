@@ -93,7 +93,7 @@ def test_outliers_score_higher(make):
 def test_no_rows_is_a_fit_like_any_other(make, weighted):
     scores = make(weighted=weighted).fit(ROWS[:0]).outlier_scores(POINTS)
     assert np.isfinite(scores).all()
-    assert np.isfinite(make(weighted=weighted, target_fpr=0.1).fit(pd.DataFrame(columns=list(NAMES))).offset_)
+    assert make(weighted=weighted, target_fpr=0.1).fit(pd.DataFrame(columns=list(NAMES))).offset_ <= 0
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -169,6 +169,11 @@ def test_no_points_have_no_scores():
         ({"bins": "many"}, "bins must be 'auto'"),
         ({"bins": 2**25}, "at most 16777216"),
         ({"bins": "auto"}, "bins='auto' needs n_hint"),
+        (
+            {"bins": "auto", "n_hint": "buy", "bounds": (0, 1), "holder": "dense", "columns": 23},
+            "holder='dense' takes at most",
+        ),
+        ({"bins": "auto", "n_hint": "buy", "bounds": (0, 1), "columns": 130}, "more than 2"),
         ({"bins": "auto", "n_hint": 0}, "n_hint must be a public guess"),
         ({"bins": "auto", "n_hint": "some"}, "n_hint must be a public guess"),
         ({"weighted": 1}, "weighted must be True or False"),
@@ -195,11 +200,13 @@ def test_no_points_have_no_scores():
     ],
 )
 def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatch):
+    arguments = dict(arguments)
+    rows = np.zeros((3, arguments.pop("columns", 2)))
     detector = DPGridKNN(**{"epsilon": 1, "bounds": NAMES, "bins": 5, **arguments})
     monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        detector.fit(ROWS)
+        detector.fit(rows)
     assert not hasattr(detector, "model_")
 
 

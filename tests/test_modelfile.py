@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpoutlier import DPGridKNN, GridKNN, load
-from dpoutlier.exceptions import DpoutlierError, ModelFileError, SecretError
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ModelFileError, SecretError
 from dpoutlier.modelfile import archive, load_model
 
 ROWS = np.random.default_rng(0).uniform(size=(200, 3))
@@ -200,6 +200,8 @@ def at(*keys, value):
         (at("score_histogram", "rate", value="1/1024"), "not bought at the rate"),
         (at("score_histogram", value=None), "charges of the model file are not those of its parts"),
         (at("unknown", value=1), "not one that this format knows"),
+        (at("detector", value="DP\x1b[31mX"), "cannot be printed"),
+        (at("guarantee", "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
         (at("guarantee", "epsilon", value="1" + "0" * 5000), "where a number should be"),
         (at("guarantee", "neighbours", value="none"), "not a model file"),
         (at("partition", "bins", value=[2, 3, 5]), "array counts"),
@@ -275,6 +277,42 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
     change = at("counts", "rate", value="1000")
     with pytest.raises(ModelFileError, match="not the rate that was charged"):
         load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
+
+
+def test_a_bought_number_of_rows_is_checked(tmp_path):
+    path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
+    for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
+        with pytest.raises(ModelFileError, match="not bought as this format does"):
+            load(rewritten(path, tmp_path / "forged.dpo", change=change))
+
+
+@pytest.mark.parametrize("levels", [np.linspace(-1, 3, 6), np.arange(6.0)])
+def test_levels_that_are_not_the_scorers_are_refused(saved, tmp_path, levels):
+    arrays = {"score_levels": npy(levels), "score_counts": npy(np.zeros(len(levels), np.int64))}
+    with pytest.raises(ModelFileError, match="not those of its scorer"):
+        load(rewritten(saved, tmp_path / "m.dpo", arrays=arrays))
+
+
+@quiet
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"epsilon": "0." + "3" * 30, "target_fpr": 0.1, "threshold_share": 0.0123456789012345},
+        {"epsilon": "1e-8", "unsafe_float_laplace": True},
+        {"epsilon": "123456789012345678901234567890/987654321098765432109876543210"},
+        {"epsilon": 1, "bounds": {"größe": (0, 1), "b": (0, 1), "c": (0, 1)}},
+        {"epsilon": 1, "max_depth": 2**70, "weighted": True, "target_fpr": 0.5},
+    ],
+)
+def test_odd_but_legitimate_models_can_be_read_back(arguments, tmp_path):
+    detector = DPGridKNN(**{"bounds": NAMES, "bins": 3, **arguments}).fit(ROWS)
+    loaded = load(detector.save(tmp_path / "m"), secret=True)
+    assert (loaded.outlier_scores(POINTS) == detector.outlier_scores(POINTS)).all()
+
+
+def test_an_epsilon_of_too_many_digits_is_refused_before_the_fit():
+    with pytest.raises(InvalidParameterError, match="epsilon must be"):
+        DPGridKNN("0." + "1" * 60, bounds=NAMES, bins=3).fit(ROWS)
 
 
 @quiet

@@ -124,6 +124,35 @@ def test_no_value_is_an_error(value):
     assert np.isnan(column[1])
 
 
+@pytest.mark.parametrize("masked", [[["1", "2"], ["secret", "3"]], [[1, "x"], [2.5, None]]])
+@pytest.mark.parametrize("dtype", [None, object])
+def test_masked_arrays_are_read_value_by_value(masked, dtype):
+    array = np.ma.array(np.array(masked, dtype or object), mask=[[True, False], [False, False]])
+    first, _ = tables.columns(array)
+    assert np.isnan(first[0])
+    assert tables.number_of_columns(array) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["1" * 10**6 + "x", " " * 10**6 + "x", "1." + "1" * 10**6 + "e", "." * 10**6, "1" * 10**6]
+)
+def test_a_long_value_does_not_take_long(text):
+    """Quadratic work on a million characters would take hours: the test would never end."""
+    (column,) = tables.columns([[text]])
+    assert np.isnan(column[0]) or column[0] == np.inf
+
+
+def test_arrow_values_that_have_no_python_value_are_missing():
+    far = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([0, 10**15], pa.timestamp("s")))
+    assert np.isnan(tables.columns(pa.table({"a": far}))[0]).all()
+
+
+@pytest.mark.parametrize("bounds", [{"a": (0, 1), "b": (0, 1)}, ([0, 0], [1, 1]), (0, [1, 1])])
+def test_an_empty_list_is_a_table_of_no_rows_where_bounds_tell_its_columns(bounds):
+    detector = DPGridKNN(1, bounds=bounds, bins=2).fit([])
+    assert detector.n_features_in_ == 2
+
+
 def test_booleans_are_numbers():
     assert tables.columns(pl.DataFrame({"a": [True, None, False]}))[0].tolist()[::2] == [1.0, 0.0]
     assert tables.columns([[True], ["x"], [False]])[0].tolist()[::2] == [1.0, 0.0]

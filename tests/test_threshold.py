@@ -113,6 +113,13 @@ def test_the_threshold_travels_with_the_file(tmp_path):
     assert loaded.set_threshold(target_fpr=0.1).offset_ == detector.set_threshold(target_fpr=0.1).offset_
 
 
+def test_where_noise_swamps_the_rows_no_score_is_outlying():
+    levels = np.arange(5.0)
+    swamped = ScoreHistogram(levels, np.array([3, -40, 20, 1, 2]), Fraction(1, 20), 0.1)
+    assert swamped.threshold(0.1) == 4.0
+    assert ScoreHistogram(levels, np.array([300, -40, 20, 1, 2]), Fraction(1, 20), 0.1).threshold(0.1) < 4.0
+
+
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_the_threshold_is_charged_its_share(relation):
     detector = DPGridKNN(1, bounds=(-6, 6), bins=4, target_fpr=0.1, threshold_share=0.25, neighbours=relation)

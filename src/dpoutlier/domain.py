@@ -20,6 +20,7 @@ from dpoutlier.exceptions import InvalidParameterError
 
 __all__ = ["Bounds", "Domain"]
 
+MOST_FEATURES, LONGEST_NAME = 10_000, 200
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
     "bounds={'age': (0, 120), 'bmi': (10, 80)}, bounds=(lowers, uppers), bounds=(0, 1) for all features alike, "
@@ -39,9 +40,13 @@ class Domain:
         n_names = len(self.lower) if self.names is None else len(self.names)
         if not 0 < len(self.lower) == len(self.upper) == n_names:
             raise bad("bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper), n_names))
+        if len(self.lower) > MOST_FEATURES:
+            raise bad("the number of features", f"at most {MOST_FEATURES}", len(self.lower))
         for name in self.names or ():
-            if not name.isprintable():
-                raise bad("a feature's name", "printable text", name)
+            if not name.isprintable() or len(name) > LONGEST_NAME:
+                raise bad(
+                    "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
+                )
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise bad("bounds", "given once for each feature", self.names)
         for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):
@@ -144,13 +149,21 @@ class Bounds:
         """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
             content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
         except FileNotFoundError:
             raise InvalidParameterError(f"features file {path} does not exist.") from None
         except (OSError, UnicodeDecodeError, ValueError) as error:
             raise InvalidParameterError(f"features file {path} cannot be read: {error}.") from None
         return cls._of_mapping(_ranges(path, content))
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features, if the bounds tell it."""
+        if self.names is not None:
+            return len(self.names)
+        lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
+        return lengths[0] if lengths else None
 
     def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
         """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""

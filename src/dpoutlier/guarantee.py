@@ -41,9 +41,10 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
     return changes * int(rows_per_person) * int(cells_per_row)
 
 
-def exact_number(text: str) -> Fraction | None:
+def exact_number(text: str, digits: int = 30) -> Fraction | None:
     """The rational that a text such as 0.5, 1e-3 or 1/3 denotes, or None. Never long at work, whatever the text."""
-    parts = re.fullmatch(r"\s*\+?(\d{1,60}/\d{1,60}|(\d{1,60}\.?\d{0,60}|\.\d{1,60})([eE][+-]?\d{1,3})?)\s*", text)
+    d = rf"[0-9]{{1,{digits}}}"
+    parts = re.fullmatch(rf"\s*\+?({d}/{d}|({d}(\.({d})?)?|\.{d})([eE][+-]?[0-9]{{1,3}})?)\s*", text)
     try:
         return Fraction(text) if parts else None
     except ZeroDivisionError:

@@ -7,6 +7,7 @@ slow way, value by value, or it fails and leaves the column to that one.
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,7 +19,10 @@ from dpoutlier.exceptions import InvalidParameterError, PointsError
 
 __all__ = ["column_names", "columns", "is_frame", "number_of_columns", "numbers", "points_array"]
 
-NUMBER = re.compile(r"\s*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)\s*", re.IGNORECASE | re.ASCII)
+# Possessive throughout: a long value must not take long.
+NUMBER = re.compile(
+    r"\s*+[+-]?+(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:e[+-]?+\d++)?+|inf(?:inity)?+)\s*+", re.IGNORECASE | re.ASCII
+)
 
 
 def is_frame(table: Any) -> bool:
@@ -117,11 +121,15 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
 def _objects(series: nw.Series[Any]) -> list[Any]:
     try:
         return list(series.to_list())
-    except Exception:  # noqa: BLE001 - a dictionary of text in an unknown encoding
-        import pyarrow as pa  # noqa: PLC0415
+    except Exception:  # noqa: BLE001 - a dictionary of text in an unknown encoding, or of dates past all calendars
+        return [_object(value) for value in series.to_arrow()]
 
-        column = series.to_arrow()
-        return list(column.cast(column.type.value_type).cast(pa.binary()).to_pylist())
+
+def _object(value: Any) -> Any:
+    try:
+        return value.as_py()
+    except Exception:  # noqa: BLE001 - what has no Python value is no number
+        return None
 
 
 # Arrays and lists ---------------------------------------------------------------------------------------------------------
@@ -148,9 +156,13 @@ def _array(table: Any) -> NDArray[Any]:
 
 def _as_numpy(table: Any) -> NDArray[Any] | None:
     if isinstance(table, np.ma.MaskedArray):
-        return np.asarray(np.ma.filled(table.astype(np.float64), np.nan))
+        values = np.array(table.data, dtype=object)
+        values[np.ma.getmaskarray(table)] = None
+        return values
     try:
-        return np.asarray(table)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(table)
     except Exception:  # noqa: BLE001 - its text might hold a row
         return None
 

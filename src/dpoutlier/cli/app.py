@@ -1,5 +1,7 @@
 """The program ``dpoutlier``."""
 
+import io
+import sys
 from typing import Annotated
 
 import typer
@@ -35,4 +37,7 @@ def _version(
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show must not stop anything
     app()

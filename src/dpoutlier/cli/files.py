@@ -69,9 +69,11 @@ def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...], *, sho
     """The wanted columns must be there, once each. What else the header says is shown for points only."""
     absent = [name for name in wanted if name not in found]
     if absent:
-        hint = f" Its columns are: {', '.join(found)}." if show else " Does its first line name the columns?"
+        hint = f" Its columns are: {', '.join(map(repr, found))}." if show else " Does its first line name the columns?"
         if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
             hint += " Values must be separated by commas."
+        if any("\0" in name or "\ufffd" in name for name in found):
+            hint += " The file must be in UTF-8."
         raise InvalidParameterError(
             f"{path} has no column {', '.join(map(repr, absent))}, which the features name.{hint}"
         )
@@ -170,10 +172,10 @@ def table_writer(path: Path, *, overwrite: bool) -> Callable[[pa.Table, list[str
 def _typed(table: pa.Table, features: list[str]) -> pa.Table:
     """Features that came as text, as numbers."""
     for name in features:
-        column = table.column(name)
-        if pa.types.is_string(column.type):
-            place = table.column_names.index(name)
-            table = table.set_column(place, name, pa.array(tables.numbers(column)))
+        kind = table.schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            (values,) = tables.columns(table.select([name]))
+            table = table.set_column(table.column_names.index(name), name, pa.array(values))
     return table
 
 

@@ -1,5 +1,6 @@
 """``dpoutlier fit``: reference rows in, a model file out."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -33,7 +34,7 @@ class Exhausted(StrEnum):
 
 
 def _n_hint(text: str) -> int | str:
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def fit(

@@ -1,5 +1,6 @@
 """``dpoutlier inspect``: what a model file promises and how it scores."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,8 @@ def inspect(
 
         found = load_model(model, secret=model.name.endswith(SECRET_SUFFIX))
         statement = found.privacy_statement()
-        scoring = {**found.scorer.to_json(), "threshold": found.threshold}
+        endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
+        scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}
         if as_json:
             import json  # noqa: PLC0415
 

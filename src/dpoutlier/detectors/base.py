@@ -33,6 +33,12 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
             "does not cover. Fit on reference rows, then predict on other points."
         )
 
+    def _table(self, X: Any) -> Any:
+        """An empty list has no columns; the bounds may tell how many it would have."""
+        n_features = Bounds.of(self.bounds).n_features
+        empty = isinstance(X, list | tuple) and not X and n_features is not None
+        return np.empty((0, n_features or 0)) if empty else X
+
     def _declared_domain(self, X: Any) -> Domain:
         """The domain of ``X`` from the declared bounds and the schema, which is public."""
         return Bounds.of(self.bounds).domain(tables.number_of_columns(X), tables.column_names(X))

@@ -51,6 +51,7 @@ class KNN(Detector):
         k = at_least_one(k=self.k)
         weighted = true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
+        X = self._table(X)
         domain = self._declared_domain(X)
         self.neighbours_ = ReferenceNeighbours(X, domain, k, weighted=weighted)
         self.score_histogram_ = None if fpr is None else self.neighbours_.score_histogram(fpr)

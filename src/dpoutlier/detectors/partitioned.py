@@ -54,6 +54,7 @@ class PartitionedDetector(Detector):
 
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
         """Fit on the reference rows ``X``; ``y`` is ignored."""
+        X = self._table(X)
         domain = self._declared_domain(X)
         self.model_ = fit_model(X, self._plan(domain))
         self._keep_schema(domain)

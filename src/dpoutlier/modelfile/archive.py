@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 WARNING = "SECRET.txt"
 WARNING_TEXT = b"This model is secret. It holds exact counts of people's data and must not leave the custodian.\n"
-MOST_MANIFEST_BYTES = 1 << 22
+MOST_MANIFEST_BYTES = 1 << 24
 MOST_MEMBERS = 16
 
 Arrays = dict[str, NDArray[Any]]

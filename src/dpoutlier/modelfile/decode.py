@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ModelFileError
-from dpoutlier.guarantee import Charge, Guarantee, Neighbours, exact_number
+from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours, exact_number
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
-from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.holders.holder import UNSAFE_PER_ROW, NoisyCounts
 from dpoutlier.holders.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
@@ -21,6 +21,7 @@ from dpoutlier.modelfile.encode import arrays_of, content_of
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.plan import N_HINT_SHARE
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
@@ -76,7 +77,7 @@ def _domain(content: dict[str, Any]) -> Domain:
 
 
 def _rational(text: str) -> Fraction:
-    number = exact_number(text)
+    number = exact_number(text, digits=200)
     if number is None:
         raise ModelFileError(f"the model file has {text[:80]!r} where a number should be.")
     return number
@@ -106,6 +107,9 @@ def _check_charges(model: Model) -> None:
         expected = ["number of rows"] * ("number of rows" in rates) + expected + ["threshold"] * (histogram is not None)
     if [charge.purpose for charge in model.charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
+    bought = [charge.epsilon for charge in model.charges if charge.purpose == "number of rows"]
+    if bought and (model.n_hint is None or bought != [(guarantee.epsilon or 0) * N_HINT_SHARE]):
+        raise ModelFileError("the number of rows in the model file was not bought as this format does.")
     if sum((charge.epsilon for charge in model.charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
     for charge in model.charges:
@@ -134,8 +138,17 @@ def _check_kind(model: Model) -> None:
         raise ModelFileError("the model file promises privacy for a detector that has none.")
     if model.threshold is not None and np.isnan(model.threshold):
         raise ModelFileError("the threshold of the model file is no number.")
-    if not all(reason.isprintable() for reason in model.guarantee.voided_by):
+    if not model.detector.isidentifier() or not all(reason.isprintable() for reason in model.guarantee.voided_by):
         raise ModelFileError("the model file has text that cannot be printed.")
+    epsilon, histogram = model.guarantee.epsilon, model.score_histogram
+    if epsilon is not None and not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")
+    if histogram is not None:
+        levels = model.scorer.levels(model.partition)
+        if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=0):
+            raise ModelFileError("the score levels of the model file are not those of its scorer.")
+        if model.threshold is None or (np.abs(histogram.counts) >= MOST_COUNT).any():
+            raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
 
 
 def _check_canonical(model: Model, manifest: dict[str, Any], arrays: Arrays) -> None:
@@ -154,7 +167,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             if partition.n_cells > MOST_DENSE_CELLS:
                 raise ModelFileError("the model file has too many cells for a dense holder.")
             counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
-            if (np.abs(counts) >= MOST_COUNT).any():
+            if (np.abs(counts) >= MOST_COUNT * (UNSAFE_PER_ROW if content["unsafe_float"] else 1)).any():
                 raise ModelFileError("the counts of the model file are too large.")
             return DenseCounts(counts, bool(content["unsafe_float"]))
         case "exact":

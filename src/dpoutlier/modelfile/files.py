@@ -1,5 +1,6 @@
 """Save and load: names, modes, and the wall between publishable and secret."""
 
+import json
 import zipfile
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Pa
     target = _named(Path(path), publishable=model.publishable)
     arrays = arrays_of(model)
     manifest = sealed(content_of(model), arrays)
+    model_of(json.loads(json.dumps(manifest)), arrays)  # what could not be read back is not written
     mode = 0o644 if model.publishable else 0o600
     return write_aside(
         target,

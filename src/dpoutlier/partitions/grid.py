@@ -85,9 +85,10 @@ class Grid:
         deepest = sum(self.bins) if max_depth is None else max_depth
         reached = {(0, 0)}  # (depth, distance)
         for bins in self.bins:
-            lengths = [t * self.unit // bins for t in range(min(bins - 1, deepest) + 1)]
-            if len(reached) * len(lengths) > MOST_SUMS:
+            choices = min(bins - 1, deepest) + 1
+            if len(reached) * choices > MOST_SUMS:
                 return np.linspace(0, self._farthest(deepest), most).astype(np.int64)
+            lengths = [t * self.unit // bins for t in range(choices)]
             reached = {(s + t, x + y) for s, x in reached for t, y in enumerate(lengths) if s + t <= deepest}
         found = np.unique([x for _, x in reached])
         return found if len(found) <= most else found[np.linspace(0, len(found) - 1, most).astype(np.int64)]

@@ -115,7 +115,7 @@ class NearestCells:
         return self.walk(positions, partition, counts, n_jobs).scores
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
-        """Every distance that a cell can have, for basic scores of cells; else a ladder up to the cube's diameter."""
+        """Public levels: for basic scores of cells the distances that a cell can have, else a ladder of equal ratios."""
         assert isinstance(partition, Grid)
         diameter = float(partition.n_features)
         if self.weighted:  # the last cell counts in full, so there is no largest score

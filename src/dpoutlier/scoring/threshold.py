@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -41,14 +42,22 @@ class ScoreHistogram:
         self.levels.setflags(write=False)
         self.counts.setflags(write=False)
 
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the noise on the number of all rows."""
+        return 0.0 if self.rate is None else math.sqrt(2 * len(self.counts)) / float(self.rate)
+
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.
 
-        The numbers of rows above each level are noisy sums, so they are first made monotone by least squares.
+        The numbers of rows above each level are noisy sums, so they are first made monotone by least squares. Where the noise
+        swamps even the number of all rows, there is nothing to read: then no score is outlying.
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import, and only needed here
 
-        rows = max(float(self.counts.sum()), 1.0)
+        rows = float(self.counts.sum())
+        if rows < 2 * self.noise:
+            return float(self.levels[-1])
         above = self.counts.sum() - self.counts.cumsum()
         falling = isotonic_regression(above.astype(np.float64), increasing=False).x
         low_enough = falling <= share(target_fpr=target_fpr) * rows  # true at the last level: nothing lies above it

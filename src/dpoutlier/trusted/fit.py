@@ -27,17 +27,16 @@ __all__ = ["fit_model"]
 def fit_model(reference: Any, plan: Plan) -> Model:
     """Fit on reference rows as planned. The rows are dropped on return."""
     source = byte_source(plan.unsafe_seed)
-    # With a public number of rows the partition is public too, and is refused before any row is read.
-    partition = None if plan.n_hint == "buy" else _partition(plan, plan.n_hint)
+    # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
+    partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
     positions = read_reference(reference, plan.domain)
     charges: list[Charge] = []
     n_hint: int | None
-    if partition is None:
+    if plan.n_hint == "buy":
         n_hint, bought = _buy_n_hint(positions, plan, source)
         charges += bought
         partition = _partition(plan, n_hint)
     else:
-        assert plan.n_hint != "buy"
         n_hint = plan.n_hint
     counts, paid = _release_counts(count_rows(positions, partition), partition, plan, source)
     model = Model(
