@@ -65,7 +65,6 @@ def test_fit_score_inspect_as_the_readme_says(folder):
     assert [float(row["outlier_score"]) for row in rows] == expected.tolist()
     assert [row["outside_bounds"] for row in rows] == ["false", "false", "false", "true"]
     assert [int(row["prediction"]) for row in rows] == np.where(expected > 0.3, -1, 1).tolist()
-    assert float(rows[1]["outlier_score"]) > float(rows[0]["outlier_score"])
     output = run("inspect", "model.dpo")
     assert "0.5" in output
     assert "k 10" in output

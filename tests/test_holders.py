@@ -94,12 +94,14 @@ def _score_in_child(_):
     return globals()["_kept"].outlier_scores(POINTS).tolist()
 
 
+@pytest.mark.system_noise
 @HOLDERS
 def test_two_fits_on_the_same_rows_draw_their_own_noise(holder):
     difference = all_counts(fitted(holder)) - all_counts(fitted(holder))
     assert np.count_nonzero(difference) > 20  # of 64; equal noise in one cell has probability 0.13
 
 
+@pytest.mark.system_noise
 def test_two_keyed_fits_share_neither_key_nor_salt():
     one, other = fitted("keyed").model_.counts, fitted("keyed").model_.counts
     assert one.key != other.key

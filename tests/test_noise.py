@@ -247,6 +247,7 @@ def test_low_bits_tell_nothing_under_our_noise(draws):
     assert stats.binomtest(int((one % 2).sum()), len(one), 1 - odd).pvalue > FALSE_ALARM
 
 
+@pytest.mark.system_noise
 def test_the_systems_generator_is_read_afresh_after_a_fork():
     import multiprocessing
 
@@ -259,6 +260,7 @@ def _draw_in_child(_):
     return draw_noise(law_of(Fraction("0.015")), 200, SystemBytes()).tolist()
 
 
+@pytest.mark.system_noise
 def test_seeds_repeat_and_the_system_does_not():
     assert byte_source(7).read(16) == byte_source(7).read(16)
     assert byte_source(7).read(16) != byte_source(8).read(16)

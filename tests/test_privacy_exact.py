@@ -147,6 +147,7 @@ def test_small_releases_carry_the_noise_that_is_charged(relation, rows_per_perso
     assert (histogram.counts == exact + draw_noise(laws["threshold"], len(exact), source)).all()
 
 
+@pytest.mark.system_noise
 def test_small_releases_draw_from_the_system():
     """Fits without a seed on the same rows repeat neither the bought number of rows nor the histogram of scores.
 

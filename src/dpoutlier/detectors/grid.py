@@ -169,7 +169,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     --------
     >>> import numpy as np
     >>> reference = np.random.default_rng(0).normal(size=(2613, 2))
-    >>> detector = DPGridKNN(epsilon=1, bounds=(-8, 8), n_hint=2000).fit(reference)
+    >>> detector = DPGridKNN(epsilon=1, bounds=(-8, 8), n_hint=2000, k=30).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0, 0], [7, -7]])
     >>> bool(inlier < outlier)
     True
