@@ -257,6 +257,7 @@ def lying_header(count):
         ({"threshold": npy(np.zeros(2))}, "array threshold"),
         ({"threshold": npy(np.array([np.nan]))}, "threshold of the model file is no number"),
         ({"counts": npy(np.full(24, 2**40))}, "counts of the model file are too large"),
+        ({"counts": npy(np.full(24, -(2**63)))}, "counts of the model file are too large"),
         ({"exact": npy(np.zeros(24, np.int64))}, "not one that this format knows"),
     ],
 )

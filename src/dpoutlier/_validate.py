@@ -8,7 +8,7 @@ import numpy as np
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["at_least_one", "bad", "one_of", "optional_at_least", "share", "true_or_false"]
+__all__ = ["at_least_one", "bad", "is_whole", "one_of", "optional_at_least", "share", "true_or_false"]
 
 
 def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:

@@ -68,6 +68,10 @@ def _expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]
     return array
 
 
+def _too_large(counts: NDArray[np.int64], most: int) -> bool:
+    return bool(((counts >= most) | (counts <= -most)).any())  # the absolute value of the least integer is negative
+
+
 def _domain(content: dict[str, Any]) -> Domain:
     names = None if content["names"] is None else tuple(str(name) for name in content["names"])
     domain = Domain(tuple(map(float, content["lower"])), tuple(map(float, content["upper"])), names)
@@ -147,7 +151,7 @@ def _check_kind(model: Model) -> None:
         levels = model.scorer.levels(model.partition)
         if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=0):
             raise ModelFileError("the score levels of the model file are not those of its scorer.")
-        if model.threshold is None or (np.abs(histogram.counts) >= MOST_COUNT).any():
+        if model.threshold is None or _too_large(histogram.counts, MOST_COUNT):
             raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
 
 
@@ -167,7 +171,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             if partition.n_cells > MOST_DENSE_CELLS:
                 raise ModelFileError("the model file has too many cells for a dense holder.")
             counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
-            if (np.abs(counts) >= MOST_COUNT * (UNSAFE_PER_ROW if content["unsafe_float"] else 1)).any():
+            if _too_large(counts, MOST_COUNT * (UNSAFE_PER_ROW if content["unsafe_float"] else 1)):
                 raise ModelFileError("the counts of the model file are too large.")
             return DenseCounts(counts, bool(content["unsafe_float"]))
         case "exact":
