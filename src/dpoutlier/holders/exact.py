@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.holders.holder import empty_table
+from dpoutlier.holders.holder import empty_table, occupied_cells
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.partitions.partition import CellIds
 
@@ -29,7 +29,7 @@ class ExactCounts:
         return False
 
     def table(self) -> CountTable:
-        return empty_table(EXACT)._replace(ids=self.ids, exact=self.exact)
+        return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.exact))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"ids": self.ids, "exact": self.exact}

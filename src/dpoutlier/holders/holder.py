@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.kernels.counts import CountTable, look_up
+from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
+from dpoutlier.noise.guide import no_table
 from dpoutlier.partitions.partition import CellIds
 
 __all__ = ["UNSAFE_PER_ROW", "NoisyCounts", "empty_table", "noisy_counts"]
@@ -39,11 +41,11 @@ def empty_table(kind: int) -> CountTable:
         kind=kind,
         per_row=1,
         dense=np.empty(0, np.int64),
-        ids=np.empty((0, 2), np.uint64),
-        exact=np.empty(0, np.int64),
+        occupied=new_occupied(0),
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),
         scale=0.0,
+        guided=no_table(),
     )
 
 
@@ -53,3 +55,10 @@ def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
     table = holder.table()
     look_up(table, np.ascontiguousarray(ids, np.uint64), out)
     return np.asarray(out / table.per_row)
+
+
+def occupied_cells(ids: CellIds, exact: NDArray[np.int64]) -> Occupied:
+    """Exact counts by id, for kernels."""
+    occupied = new_occupied(len(ids))
+    put_counts(ids, exact, occupied)
+    return occupied

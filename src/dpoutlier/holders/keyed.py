@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.exceptions import SecretError
-from dpoutlier.holders.holder import UNSAFE_PER_ROW, empty_table
-from dpoutlier.kernels.counts import KEYED, UNSAFE_KEYED_FLOAT, CountTable
+from dpoutlier.holders.holder import UNSAFE_PER_ROW, empty_table, occupied_cells
+from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, UNSAFE_KEYED_FLOAT, CountTable
+from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import CellIds
 
-__all__ = ["KEY_BYTES", "PRF", "SALT_BYTES", "SAMPLER", "KeyedCounts", "secrets_may_travel"]
+__all__ = ["KEY_BYTES", "SALT_BYTES", "KeyedCounts", "secrets_may_travel"]
 
 KEY_BYTES, SALT_BYTES = 32, 16
-PRF = "siphash-2-4-of-24-bytes/1"
-SAMPLER = "canonne-kamath-steinke/1"
+NOISE = "2"
 _PERSON = b"dpoutlier noise1"
 
 _may_travel: ContextVar[bool] = ContextVar("secrets_may_travel", default=False)
@@ -52,6 +52,7 @@ class KeyedCounts:
     salt: bytes
     law: DiscreteLaplace
     unsafe_float: bool = False
+    noise: str = NOISE
 
     @property
     def kind(self) -> str:
@@ -66,10 +67,9 @@ class KeyedCounts:
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
     def table(self) -> CountTable:
-        return empty_table(UNSAFE_KEYED_FLOAT if self.unsafe_float else KEYED)._replace(
+        return empty_table(UNSAFE_KEYED_FLOAT if self.unsafe_float else KEYED_BY_TABLE)._replace(guided=guided_table(self.law),
             per_row=UNSAFE_PER_ROW if self.unsafe_float else 1,
-            ids=self.ids,
-            exact=self.exact,
+            occupied=occupied_cells(self.ids, self.exact),
             subkey=self.subkey(),
             rate=np.uint64(self.law.rate_units),
             scale=self.law.scale,
@@ -86,8 +86,6 @@ class KeyedCounts:
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "prf": PRF,
-            "sampler": SAMPLER,
             "rate": str(self.law.rate),
             "unsafe_float": self.unsafe_float,
         }

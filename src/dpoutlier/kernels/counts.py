@@ -1,18 +1,20 @@
-"""The noisy count of a cell, for every holder: the only thing that a scoring kernel may ask."""
+"""The noisy counts of many cells at once, for every holder: the only thing that a scoring kernel may ask."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpoutlier.kernels.guided import GuidedTable, guided_draw
+from dpoutlier.kernels.guided import UNDECIDED as UNDECIDED
 from dpoutlier.kernels.jit import kernel
 from dpoutlier.kernels.laplace import RAN_OUT, draw
-from dpoutlier.kernels.siphash import siphash_words
-from dpoutlier.kernels.wide import find
+from dpoutlier.kernels.occupied import Occupied, add_exact_counts
+from dpoutlier.kernels.siphash import siphash_pairs, siphash_words
 
-__all__ = ["DENSE", "EXACT", "KEYED", "UNSAFE_KEYED_FLOAT", "CountTable", "keyed_noise", "look_up", "noisy_count"]
+__all__ = ["DENSE", "EXACT", "KEYED", "KEYED_BY_TABLE", "UNSAFE_KEYED_FLOAT", "CountTable", "look_up", "noisy_counts_of"]
 
-EXACT, DENSE, KEYED, UNSAFE_KEYED_FLOAT = 0, 1, 2, 3
-BATCH = 12  # words computed at a time: most draws need fewer
+EXACT, DENSE, KEYED, UNSAFE_KEYED_FLOAT, KEYED_BY_TABLE = 0, 1, 2, 3, 4
+BATCH = 12  # words computed at a time where a draw takes many
 MANTISSA = np.uint64(11)  # drops all but 53 bits
 LAST_BIT = np.uint64(1)
 
@@ -23,17 +25,21 @@ class CountTable(NamedTuple):
     kind: int
     per_row: int  # 1, but for the unsafe float noise
     dense: Any  # noisy counts by cell id; empty unless DENSE
-    ids: Any  # (n, 2) sorted ids of the occupied cells; empty if DENSE
-    exact: Any  # their exact counts, in rows
+    occupied: Occupied  # exact counts; empty if DENSE
     subkey: Any  # two words
     rate: Any  # of the noise, in units of 2**-40
     scale: float  # of the unsafe float noise, in rows
+    guided: GuidedTable  # of the noise, if KEYED_BY_TABLE
 
 
 @kernel
-def keyed_noise(key0: Any, key1: Any, high: Any, low: Any, rate: Any, words: Any) -> Any:
-    """Noise of a cell: the exact sampler on the words PRF(subkey, cell, 0), PRF(subkey, cell, 1), ..."""
-    stop = 0
+def long_draw(table: CountTable, high: Any, low: Any) -> Any:
+    """Noise of a cell from the words PRF(subkey, cell, 0), PRF(subkey, cell, 1), ... Returns (noise, at).
+
+    For KEYED all words are hashes of three words (sampler version 1); for KEYED_BY_TABLE word 0 is a hash of two.
+    """
+    key0, key1 = table.subkey[0], table.subkey[1]
+    words, stop = np.empty(4 * BATCH, np.uint64), 0
     while True:
         if stop + BATCH > words.shape[0]:  # of negligible probability, and still exact
             longer = np.empty(2 * words.shape[0] + BATCH, np.uint64)
@@ -41,10 +47,35 @@ def keyed_noise(key0: Any, key1: Any, high: Any, low: Any, rate: Any, words: Any
             words = longer
         for counter in range(stop, stop + BATCH):
             words[counter] = siphash_words(key0, key1, low, high, np.uint64(counter))
+        if table.kind == KEYED_BY_TABLE:
+            siphash_pairs(key0, key1, np.array([low]), np.array([high]), words[:1])
         stop += BATCH
-        noise, at = draw(rate, words, stop, 0)
+        if table.kind == KEYED_BY_TABLE:
+            noise, at = guided_draw(table.guided, words, stop, 0)
+        else:
+            noise, at = draw(table.rate, words, stop, 0)
         if at != RAN_OUT:
-            return noise
+            return noise, at
+
+
+@kernel
+def add_table_noise(table: CountTable, low: Any, high: Any, words: Any, out: Any) -> bool:
+    """Add each cell's noise by the guided table. Returns False where the table needs more digits (see ``guided``)."""
+    guided, last = table.guided, 2 * table.guided.n
+    siphash_pairs(table.subkey[0], table.subkey[1], low, high, words)
+    for i in range(out.shape[0]):
+        word = words[i]
+        q = np.int64(guided.guide[word >> guided.shift])
+        while guided.first[q] < word:
+            q += 1
+        if q == 0 or q == last or guided.first[q] == word:  # noqa: PLR1714 - a tuple costs
+            noise, at = long_draw(table, high[i], low[i])
+            if at == UNDECIDED:
+                return False
+            out[i] += noise
+        else:
+            out[i] += q - guided.n
+    return True
 
 
 @kernel
@@ -57,26 +88,37 @@ def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) 
 
 
 @kernel
-def noisy_count(table: CountTable, high: Any, low: Any, words: Any) -> Any:
-    """Noisy count of one cell, in units of ``1 / table.per_row`` rows."""
-    if table.kind == DENSE:
-        return table.dense[np.int64(low)]
-    index = find(table.ids, high, low)
-    count = np.int64(0)
-    if index >= 0:
-        count = table.exact[index] * table.per_row
-    if table.kind == KEYED:
-        # Drawn for every cell that is asked for, occupied or not.
-        count += keyed_noise(table.subkey[0], table.subkey[1], high, low, table.rate, words)
-    elif table.kind == UNSAFE_KEYED_FLOAT:
-        noise = unsafe_keyed_float(table.subkey[0], table.subkey[1], high, low, table.scale)
-        count += np.int64(np.rint(noise * table.per_row))
-    return count
+def add_slow_noise(table: CountTable, low: Any, high: Any, out: Any) -> None:
+    """Noise of files of sampler version 1, of very wide noise, and of the unsafe float."""
+    for i in range(out.shape[0]):
+        if table.kind == KEYED:
+            out[i] += long_draw(table, high[i], low[i])[0]
+        else:
+            noise = unsafe_keyed_float(table.subkey[0], table.subkey[1], high[i], low[i], table.scale)
+            out[i] += np.int64(np.rint(noise * table.per_row))
 
 
 @kernel
-def look_up(table: CountTable, ids: Any, out: Any) -> None:
-    """Noisy counts of the cells ``ids`` of shape (n, 2) into ``out``."""
-    words = np.empty(4 * BATCH, np.uint64)
-    for i in range(ids.shape[0]):
-        out[i] = noisy_count(table, ids[i, 0], ids[i, 1], words)
+def noisy_counts_of(table: CountTable, low: Any, high: Any, words: Any, out: Any) -> bool:
+    """Noisy counts of cells, in units of ``1 / table.per_row`` rows. Returns False where the table needs more digits.
+
+    Noise is drawn for every cell that is asked for, occupied or not. ``words`` is a buffer as long as ``out``.
+    """
+    if table.kind == DENSE:
+        for i in range(out.shape[0]):
+            out[i] = table.dense[low[i]]
+        return True
+    out[:] = 0
+    add_exact_counts(table.occupied, low, high, table.per_row, out)
+    if table.kind == KEYED_BY_TABLE:
+        return bool(add_table_noise(table, low, high, words, out))
+    if table.kind != EXACT:
+        add_slow_noise(table, low, high, out)
+    return True
+
+
+@kernel
+def look_up(table: CountTable, ids: Any, out: Any) -> bool:
+    """Noisy counts of the cells ``ids`` of shape (n, 2) into ``out``. Returns False where the table needs more digits."""
+    low, high = ids[:, 1].copy(), ids[:, 0].copy()
+    return bool(noisy_counts_of(table, low, high, np.empty_like(low), out))

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 config: Any = numba.config
 
-__all__ = ["cache_folder", "kernel"]
+__all__ = ["cache_folder", "inlined", "kernel"]
 
 
 def _digest_of_kernels() -> str:
@@ -62,4 +62,10 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
         compiled: Callable[P, R] = numba.njit(nogil=True, cache=_FOLDER is not None)(function)
     finally:
         config.CACHE_DIR = before
+    return compiled
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """A part of a kernel, written into its caller: a call with many arrays would cost more than a short walk."""
+    compiled: Callable[P, R] = numba.njit(nogil=True, inline="always")(function)
     return compiled

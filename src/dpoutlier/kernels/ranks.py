@@ -4,17 +4,24 @@
 the middle of its lattice position, or the upper edge of its home bin where that middle lies past it (positions that
 straddle an edge): so home is never farther than another bin, and steps never fall as ranks rise. Both the order and the
 depth limit of a walk rest on that.
+
+With V the point's offset from the middle of home in units of 1 / (2 bins) positions, a bin t steps above costs
+``(t * 2**33 - V) // (2 bins)`` and a bin t steps below ``(t * 2**33 + V) // (2 bins)``, so both bins at t steps come before
+those at t + 1, and nothing needs sorting. Ranks are made as far as a walk gets, not before.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.wide import multiply_add
 
-__all__ = ["LATTICE", "GridArrays", "Ranks", "new_ranks", "rank_bins"]
+__all__ = ["LATTICE", "NEVER", "GridArrays", "Ranks", "new_ranks", "reach", "start_ranks"]
 
 LATTICE = 1 << 32
+STEP = 1 << 33
+NEVER = 1 << 62  # a cost past all others
 
 
 class GridArrays(NamedTuple):
@@ -22,17 +29,30 @@ class GridArrays(NamedTuple):
 
     bins: Any  # per feature
     unit: int  # the cube's edge, in the units of lengths
+    inverse: Any  # per feature: 1 / (2 bins), a float
+    low: Any  # per feature: what one bin more adds to a cell's id, lower word
+    high: Any  # upper word
+    wide: bool  # whether ids need both words
 
 
 class Ranks(NamedTuple):
-    """Buffers of one point. Rank r of feature j stands at ``first[j] + r``, so that features need no equal room."""
+    """Buffers of one point. Rank r of feature j stands at ``first[j] + r``, so that features need no equal room.
+
+    After the last rank that was made there is one more entry, of a cost that no window reaches.
+    """
 
     first: Any  # per feature, and the end
-    number: Any  # per feature: ranks in use
-    cost: Any
+    number: Any  # per feature: ranks made so far
+    steps_made: Any  # per feature: steps up to which both bins were ranked
+    offset: Any  # per feature: V
+    home: Any  # per feature: home bin
+    home_cost: Any  # per feature
+    cheapest: Any  # per feature j, and the end: the least cost of a first step among the features from j on
+    cost: Any  # per rank: beyond that of home
     steps: Any
     length: Any  # of the steps, in units of 1 / unit
-    bin: Any
+    low: Any  # what the rank adds to the id of home, lower word, modulo 2**128
+    high: Any
 
 
 @kernel
@@ -40,52 +60,99 @@ def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
     features = grid.bins.shape[0]
     first = np.zeros(features + 1, np.int64)
     for j in range(features):
-        # A rank of r takes at least r + 1 visited cells and about r / 2 steps.
-        first[j + 1] = first[j] + min(grid.bins[j], 2 * max_depth + 1, max_cells + 1)
+        # A rank of r takes at least r + 1 visited cells and about r / 2 steps. Ranks are made in pairs, and one entry ends them.
+        first[j + 1] = first[j] + min(grid.bins[j], 2 * max_depth + 1, max_cells + 2) + 3
     room = first[features]
     return Ranks(
         first,
         np.empty(features, np.int64),
+        np.empty(features, np.int64),
+        np.empty(features, np.int64),
+        np.empty(features, np.int64),
+        np.empty(features, np.int64),
+        np.empty(features + 1, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
-        np.empty(room, np.int64),
+        np.empty(room, np.uint64),
+        np.empty(room, np.uint64),
     )
 
 
-@kernel
-def bin_cost(position: int, home: int, bins: int, index: int) -> int:
-    point = min((2 * position + 1) * bins, (2 * home + 2) * LATTICE)
-    return abs(point - (2 * index + 1) * LATTICE) // (2 * bins)
+@inlined
+def divided(numerator: Any, divisor: Any, inverse: Any) -> Any:
+    """``numerator // divisor`` for 0 <= numerator < 2**58 and a quotient below 2**34.
+
+    The float estimate is off by less than one, and the remainder, an exact integer, says which way.
+    """
+    quotient = np.int64(numerator * inverse)
+    rest = numerator - quotient * divisor
+    if rest < 0:
+        quotient -= 1
+    if rest >= divisor:
+        quotient += 1
+    return quotient
 
 
-@kernel
-def rank_bins(feature: int, position: Any, grid: GridArrays, max_depth: int, ranks: Ranks) -> None:
-    """Merge the bins below and above home, both sorted already, into one order."""
-    bins = grid.bins[feature]
-    home = position * bins // LATTICE
-    below, above = home - 1, home + 1
-    at, end = ranks.first[feature], ranks.first[feature + 1]
-    ranks.cost[at], ranks.bin[at] = bin_cost(position, home, bins, home), home
-    ranks.steps[at], ranks.length[at] = 0, 0
-    at += 1
-    while at < end:
-        has_below = below >= 0 and home - below <= max_depth
-        has_above = above < bins and above - home <= max_depth
-        if not (has_below or has_above):
-            break
-        cost_below = bin_cost(position, home, bins, below)
-        cost_above = bin_cost(position, home, bins, above)
-        take_below = has_below and (
-            not has_above or (cost_below, home - below, below) < (cost_above, above - home, above)
-        )
-        ranks.cost[at] = cost_below if take_below else cost_above
-        ranks.bin[at] = below if take_below else above
-        ranks.steps[at] = abs(ranks.bin[at] - home)
-        ranks.length[at] = ranks.steps[at] * grid.unit // bins
-        if take_below:
-            below -= 1
-        else:
-            above += 1
-        at += 1
-    ranks.number[feature] = at - ranks.first[feature]
+@inlined
+def offset_in_home(position: Any, home: Any, bins: Any) -> Any:
+    """V: from the middle of home to the point, in units of 1 / (2 bins) positions; at most 2**32 either way."""
+    return min((2 * position + 1) * bins - (2 * home + 1) * LATTICE, LATTICE)
+
+
+@inlined
+def add_rank(feature: Any, at: Any, steps: Any, cost: Any, above: Any, grid: GridArrays, ranks: Ranks) -> None:
+    ranks.cost[at] = cost - ranks.home_cost[feature]
+    ranks.steps[at] = steps
+    ranks.length[at] = steps * grid.unit // grid.bins[feature]
+    high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(steps), np.uint64(0))
+    if not above:  # minus, in two's complement
+        low = ~low + np.uint64(1)
+        high = ~high + np.uint64(low == np.uint64(0))
+    ranks.low[at], ranks.high[at] = low, high
+
+
+@inlined
+def reach(feature: Any, limit: Any, grid: GridArrays, max_depth: Any, ranks: Ranks) -> None:
+    """Make ranks until the last one costs ``limit`` or more beyond home, or there are no more bins."""
+    bins, home, offset = grid.bins[feature], ranks.home[feature], ranks.offset[feature]
+    inverse = grid.inverse[feature]
+    first = ranks.first[feature]
+    end, steps = first + ranks.number[feature], ranks.steps_made[feature]
+    farthest, full = min(max(home, bins - 1 - home), max_depth), ranks.first[feature + 1] - 2
+    while ranks.cost[end - 1] < limit and steps < farthest and end < full:
+        steps += 1
+        above = divided(steps * STEP - offset, 2 * bins, inverse)
+        below = divided(steps * STEP + offset, 2 * bins, inverse)
+        has_above, has_below = home + steps < bins, home - steps >= 0
+        if has_below and (below <= above or not has_above):  # equal cost and steps: the lower index
+            add_rank(feature, end, steps, below, False, grid, ranks)
+            end += 1
+            has_below = False
+        if has_above:
+            add_rank(feature, end, steps, above, True, grid, ranks)
+            end += 1
+        if has_below:
+            add_rank(feature, end, steps, below, False, grid, ranks)
+            end += 1
+    ranks.number[feature], ranks.steps_made[feature] = end - first, steps
+    ranks.cost[end] = NEVER
+
+
+@inlined
+def start_ranks(position: Any, grid: GridArrays, ranks: Ranks) -> Any:
+    """Rank 0 of every feature: home. Returns the cost of the home cell."""
+    total = 0
+    for j in range(grid.bins.shape[0]):
+        bins, p = grid.bins[j], np.int64(position[j])
+        home = (p * bins) >> 32
+        offset = offset_in_home(p, home, bins)
+        cost = divided(abs(offset), 2 * bins, grid.inverse[j])
+        ranks.home[j], ranks.offset[j], ranks.home_cost[j] = home, offset, cost
+        ranks.number[j], ranks.steps_made[j] = 1, 0
+        at = ranks.first[j]
+        ranks.cost[at], ranks.steps[at], ranks.length[at] = 0, 0, 0
+        ranks.low[at], ranks.high[at] = np.uint64(0), np.uint64(0)
+        ranks.cost[at + 1] = NEVER
+        total += cost
+    return total

@@ -4,17 +4,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.counts import BATCH, CountTable, noisy_count
-from dpoutlier.kernels.frontier import Frontier, new_frontier, pop, push_followers, start
-from dpoutlier.kernels.jit import kernel
-from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
+from dpoutlier.kernels.counts import CountTable, noisy_counts_of
+from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_stably
+from dpoutlier.kernels.ranks import LATTICE, NEVER, GridArrays, Ranks, new_ranks, reach, start_ranks
 from dpoutlier.kernels.wide import multiply_add
+from dpoutlier.kernels.window import Path, Window, find_cells, new_path, new_window, set_out
 
 __all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
 
-GATHERED, RAN_OUT_OF_CELLS, CAPPED = 0, 1, 2
+GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
 LOW_LIMB = (1 << LIMB) - 1
+LEAST_ROOM, ROOM = 64, 1 << 15  # cells of a window
+SHORT_WINDOW = 32  # not worth buckets
+FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
+MANY = 1 << 24
+GROWTH = 4.0  # of the cells passed from window to window: at this figure the cells passed again cost least
+FIRST_CELLS = 4.5
 
 
 class Rule(NamedTuple):
@@ -38,72 +45,245 @@ class Results(NamedTuple):
     status: Any
 
 
-@kernel
-def cell_of(frontier: Frontier, ranks: Ranks, grid: GridArrays, slot: int) -> Any:
-    """(high, low) id of the cell in ``slot`` and its centroid's distance to the home centroid, in length units."""
-    high, low, distance = np.uint64(0), np.uint64(0), 0
-    for j in range(grid.bins.shape[0]):
-        at = ranks.first[j] + frontier.vector[slot, j]
-        high, low = multiply_add(high, low, np.uint64(grid.bins[j]), np.uint64(ranks.bin[at]))
-        distance += ranks.length[at]
-    return high, low, distance
+class Buffers(NamedTuple):
+    """Room for one walk at a time; made once for each chunk of points."""
+
+    ranks: Ranks
+    path: Path
+    found: Window  # as found
+    sorted: Window  # in buckets
+    starts: Any  # of buckets
+    counts: Any  # noisy, per cell
+    words: Any
+    order: Any
+    spare: Any
+    state: Any  # of the walk: see the names below
+
+
+S_GATHERED, S_HIGH, S_LOW, S_VISITED, S_STATUS = 0, 1, 2, 3, 4
 
 
 @kernel
+def new_buffers(grid: GridArrays, rule: Rule) -> Buffers:
+    room = min(ROOM, max(rule.max_cells + 1, LEAST_ROOM))
+    ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
+    return Buffers(
+        ranks,
+        new_path(ranks),
+        new_window(room),
+        new_window(room),
+        np.empty(BUCKETS + 2, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.uint64),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(5, np.int64),
+    )
+
+
+@inlined
 def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
     """``(high, low) + count * distance``, carried, for |count| < 2**38 and distance < 2**48."""
     low += count * (distance & LOW_LIMB)
     return high + count * (distance >> LIMB) + (low >> LIMB), low & LOW_LIMB
 
 
-@kernel
-def walk_point(
-    position: Any, grid: GridArrays, table: CountTable, rule: Rule, ranks: Ranks, frontier: Frontier, words: Any
-) -> Any:
-    """Score of one point. Returns (high, low, gathered, visited, status, frontier)."""
-    for j in range(position.shape[0]):
-        rank_bins(j, np.int64(position[j]), grid, rule.max_depth, ranks)
-    start(ranks, frontier)
-    k = rule.k * table.per_row
-    gathered, high, low, visited = 0, 0, 0, 0
-    status = RAN_OUT_OF_CELLS
-    while frontier.size[0] > 0:
-        if visited == rule.max_cells:
-            status = CAPPED
-            break
-        slot = pop(frontier)
-        cell_high, cell_low, distance = cell_of(frontier, ranks, grid, slot)
-        if rule.from_point:
-            distance = frontier.cost[slot]
-        count = noisy_count(table, cell_high, cell_low, words)
-        gathered += count
+@inlined
+def visit(cells: Window, first: Any, last: Any, home_cost: Any, table: CountTable, k: Any, rule: Rule, buffers: Buffers) -> Any:
+    """Visit cells first..last - 1, all cells of some range of costs, and only they. Returns False if the noise needs more digits.
+
+    As long as the positive counts together cannot lift what is gathered to k, the order of the cells does not matter.
+    """
+    state, counts = buffers.state, buffers.counts
+    if not noisy_counts_of(table, cells.low[first:last], cells.high[first:last], buffers.words[first:last], counts[first:last]):
+        return False
+    gathered, total, positive = state[S_GATHERED], 0, 0
+    for i in range(first, last):
+        total += counts[i]
+        positive += max(counts[i], 0)
+    n, visited = last - first, state[S_VISITED]
+    in_order = gathered + positive >= k or visited + n > rule.max_cells
+    high, low = state[S_HIGH], state[S_LOW]
+    if not in_order:
+        state[S_GATHERED] = gathered + total
+        state[S_VISITED] = visited + n
         if rule.weighted:
-            high, low = add_product(high, low, count, distance)
+            for i in range(first, last):
+                distance = home_cost + cells.cost[i] if rule.from_point else cells.length[i]
+                high, low = add_product(high, low, counts[i], distance)
+            state[S_HIGH], state[S_LOW] = high, low
+        elif not rule.outlying:  # the paper scores the last cell of a walk that gathers too little
+            at = first
+            for i in range(first, last):
+                if cells.cost[i] >= cells.cost[at]:
+                    at = i
+            state[S_LOW] = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+        return True
+    order = buffers.order
+    sort_stably(cells.cost, first, last, order, buffers.spare)
+    for i in range(n):
+        if visited == rule.max_cells:
+            state[S_STATUS] = CAPPED
+            break
+        at = order[i]
+        distance = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+        gathered += counts[at]
+        visited += 1
+        if rule.weighted:
+            high, low = add_product(high, low, counts[at], distance)
         else:
             low = distance
-        visited += 1
         if gathered >= k:
-            status = GATHERED
+            state[S_STATUS] = GATHERED
             break
-        frontier = push_followers(frontier, ranks, slot, rule.max_depth)
-    if status != GATHERED and rule.outlying:
-        diameter = position.shape[0] * (LATTICE if rule.from_point else grid.unit)
+    state[S_GATHERED], state[S_VISITED], state[S_HIGH], state[S_LOW] = gathered, visited, high, low
+    return True
+
+
+@inlined
+def smaller_end(found: Window, n: Any, start: Any, sample: Any) -> Any:
+    """An end before which there are fewer cells: the median cost of some, and at least one past ``start``."""
+    for i in range(31):
+        key, j = found.cost[i * n // 31], i
+        while j > 0 and sample[j - 1] > key:
+            sample[j] = sample[j - 1]
+            j -= 1
+        sample[j] = key
+    return max(sample[15], start + 1)
+
+
+@inlined
+def larger_end(start: Any, end: Any, before: Any, passed: Any, max_cells: Any) -> Any:
+    """An end before which there are about GROWTH times as many cells, from how they grew between start and end.
+
+    A guess, and nothing but time depends on it.
+    """
+    wanted = min(GROWTH, (passed + ROOM // 2) / passed, 1.2 * (max_cells + 1) / passed)
+    factor = 1.7
+    if start > 0:
+        factor = 2.0
+        if passed > before:
+            factor = max(1.0, wanted) ** (np.log(end / start) / np.log(passed / before))
+    return end + max(1, np.int64(end * (min(factor, 2.0) - 1.0)))
+
+
+@inlined
+def visit_window(
+    n: Any, start: Any, end: Any, home_cost: Any, grid: GridArrays, table: CountTable, k: Any, rule: Rule, buffers: Buffers
+) -> Any:
+    """Visit the n cells that were found, block by block, until the walk ends. Returns False if the noise needs more digits."""
+    state, starts, cells = buffers.state, buffers.starts, buffers.found
+    if end - start == 1:  # all of one cost, and in order: cut anywhere
+        buckets = (n + LARGEST_BLOCK - 1) // LARGEST_BLOCK
+        for i in range(buckets + 1):
+            starts[i] = min(i * LARGEST_BLOCK, n)
+    elif n <= SHORT_WINDOW:
+        buckets, starts[0], starts[1] = 1, 0, n
+    else:
+        buckets = into_buckets(buffers.found, n, start, end - start, grid.wide, starts, buffers.sorted)
+        cells = buffers.sorted
+    bucket = 0
+    while bucket < buckets and state[S_STATUS] == ON_THE_WAY:
+        first = starts[bucket]
+        block = min(max(FIRST_BLOCK, state[S_VISITED]), LARGEST_BLOCK)
+        bucket += 1
+        while bucket < buckets and starts[bucket + 1] - first <= block:
+            bucket += 1
+        if starts[bucket] > first and not visit(cells, first, starts[bucket], home_cost, table, k, rule, buffers):
+            return False
+    return True
+
+
+@inlined
+def walk_on(
+    position: Any, home_high: Any, home_low: Any, home_count: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers
+) -> Any:
+    """Walk from a home cell that was visited. Returns False if the noise needs more digits."""
+    ranks, path, state = buffers.ranks, buffers.path, buffers.state
+    features, k = grid.bins.shape[0], rule.k * table.per_row
+    home_cost = start_ranks(position, grid, ranks)
+    narrow, farthest, widest = NEVER, 0, 0
+    for j in range(features):
+        width = LATTICE // grid.bins[j] + 1
+        if grid.bins[j] > 1:
+            narrow = min(narrow, width)
+        widest = max(widest, width)
+        farthest += min(max(ranks.home[j], grid.bins[j] - 1 - ranks.home[j]), rule.max_depth) * width
+    if rule.max_depth < MANY:
+        farthest = min(farthest, widest * rule.max_depth)
+    state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
+    state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
+    if rule.weighted:
+        state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
+    start, before = 0, 0
+    end = min(np.int64(narrow * min(1.0, FIRST_CELLS / features)), farthest) + 1
+    while state[S_STATUS] == ON_THE_WAY:
+        passed = state[S_VISITED]
+        ranks.cheapest[features] = NEVER
+        for j in range(features - 1, -1, -1):
+            reach(j, end, grid, rule.max_depth, ranks)
+            ranks.cheapest[j] = min(ranks.cheapest[j + 1], ranks.cost[ranks.first[j] + 1])
+        set_out(home_high, home_low, ranks, path)
+        n, complete = find_cells(start, end, grid.wide, rule.max_depth, ranks, path, buffers.found)
+        if not complete and end - start > 1:
+            end = smaller_end(buffers.found, n, start, buffers.order)
+            continue
+        while True:
+            if n > 0 and not visit_window(n, start, end, home_cost, grid, table, k, rule, buffers):
+                return False
+            if complete or state[S_STATUS] != ON_THE_WAY:
+                break
+            n, complete = find_cells(start, end, grid.wide, rule.max_depth, ranks, path, buffers.found)
+        if end > farthest and state[S_STATUS] == ON_THE_WAY:
+            state[S_STATUS] = RAN_OUT_OF_CELLS
+        following = larger_end(start, end, passed, state[S_VISITED], rule.max_cells)
+        start, end = end, min(following, max(farthest, end) + 1)
+    if state[S_STATUS] != GATHERED and rule.outlying:
+        diameter = features * (LATTICE if rule.from_point else grid.unit)
         if rule.weighted:
-            high, low = add_product(high, low, k - gathered, diameter)
+            missing = k - state[S_GATHERED]
+            state[S_HIGH], state[S_LOW] = add_product(state[S_HIGH], state[S_LOW], missing, diameter)
         else:
-            low = diameter
-    return high, low, gathered, visited, status, frontier
+            state[S_LOW] = diameter
+    return True
 
 
 @kernel
-def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, results: Results) -> None:
-    """Algorithm 1 for each row of ``positions``, into ``results``."""
-    ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
-    frontier = new_frontier(256, positions.shape[1])
-    words = np.empty(4 * BATCH, np.uint64)
+def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
+    """Ids of the cells of each row of ``positions``."""
     for i in range(positions.shape[0]):
-        high, low, gathered, visited, status, frontier = walk_point(
-            positions[i], grid, table, rule, ranks, frontier, words
-        )
-        results.high[i], results.low[i] = high, low
-        results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status
+        h, v = np.uint64(0), np.uint64(0)
+        for j in range(positions.shape[1]):
+            home = (np.uint64(positions[i, j]) * np.uint64(grid.bins[j])) >> np.uint64(32)
+            if grid.wide:
+                h, v = multiply_add(h, v, np.uint64(grid.bins[j]), home)
+            else:
+                v = v * np.uint64(grid.bins[j]) + home
+        high[i], low[i] = h, v
+
+
+@kernel
+def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, results: Results) -> bool:
+    """Algorithm 1 for each row of ``positions``, into ``results``. Returns False if the noise needs more digits."""
+    n, k = positions.shape[0], rule.k * table.per_row
+    high, low, count = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.int64)
+    home_cells(positions, grid, high, low)
+    if not noisy_counts_of(table, low, high, np.empty(n, np.uint64), count):
+        return False
+    buffers = new_buffers(grid, rule)
+    state = buffers.state
+    for i in range(n):
+        if count[i] >= k and not rule.from_point:  # home alone gathers enough, at distance 0
+            results.high[i], results.low[i] = 0, 0
+            results.gathered[i], results.visited[i], results.status[i] = count[i], 1, GATHERED
+            continue
+        if count[i] >= k:
+            distance = start_ranks(positions[i], grid, buffers.ranks)
+            results.high[i], results.low[i] = add_product(0, 0, count[i] if rule.weighted else 1, distance)
+            results.gathered[i], results.visited[i], results.status[i] = count[i], 1, GATHERED
+            continue
+        if not walk_on(positions[i], high[i], low[i], count[i], grid, table, rule, buffers):
+            return False
+        results.high[i], results.low[i] = state[S_HIGH], state[S_LOW]
+        results.gathered[i], results.visited[i], results.status[i] = state[S_GATHERED], state[S_VISITED], state[S_STATUS]
+    return True

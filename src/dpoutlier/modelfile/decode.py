@@ -14,7 +14,7 @@ from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, 
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import UNSAFE_PER_ROW, NoisyCounts
-from dpoutlier.holders.keyed import KEY_BYTES, PRF, SALT_BYTES, SAMPLER, KeyedCounts
+from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 from dpoutlier.modelfile.encode import arrays_of, content_of

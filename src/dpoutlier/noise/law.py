@@ -11,7 +11,7 @@ from fractions import Fraction
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.laplace import RATE_BITS
 
-__all__ = ["DiscreteLaplace"]
+__all__ = ["RATE_BITS", "DiscreteLaplace"]
 
 LEAST_RATE = Fraction(1, 2**30)  # noise past a billion rows would also leave the integers of 64 bits
 MOST_RATE = Fraction(2**20)  # no noise was ever seen at exp(-1048576)

@@ -112,7 +112,10 @@ class Grid:
         return np.stack([high, low], axis=-1)[:, np.newaxis, :]
 
     def arrays(self) -> GridArrays:
-        return GridArrays(np.array(self.bins, np.int64), self.unit)
+        bins = np.array(self.bins, np.int64)
+        strides = [math.prod(self.bins[j + 1 :]) for j in range(len(self.bins))]
+        low, high = (np.array([part(s) for s in strides], np.uint64) for part in (lambda s: s % 2**64, lambda s: s >> 64))
+        return GridArrays(bins, self.unit, 1 / (2.0 * bins), low, high, self.n_cells > 2**64)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}

@@ -1,0 +1,109 @@
+"""Algorithm 1 of the paper: gather noisy counts cell by cell, nearest first, until k rows are there."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpoutlier.kernels.counts import BATCH, CountTable, noisy_count
+from dpoutlier.kernels.frontier import Frontier, new_frontier, pop, push_followers, start
+from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
+from dpoutlier.kernels.wide import multiply_add
+
+__all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
+
+GATHERED, RAN_OUT_OF_CELLS, CAPPED = 0, 1, 2
+LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
+LOW_LIMB = (1 << LIMB) - 1
+
+
+class Rule(NamedTuple):
+    """How to walk and what to score."""
+
+    k: int
+    weighted: bool
+    from_point: bool  # score with ||y - centroid||, not ||centroid - home centroid||
+    max_depth: int
+    max_cells: int
+    outlying: bool  # a walk that does not gather k counts the missing rows at the cube's diameter
+
+
+class Results(NamedTuple):
+    """One entry per point."""
+
+    high: Any  # score in length units times rows units, high * 2**24 + low
+    low: Any
+    gathered: Any
+    visited: Any
+    status: Any
+
+
+@kernel
+def cell_of(frontier: Frontier, ranks: Ranks, grid: GridArrays, slot: int) -> Any:
+    """(high, low) id of the cell in ``slot`` and its centroid's distance to the home centroid, in length units."""
+    high, low, distance = np.uint64(0), np.uint64(0), 0
+    for j in range(grid.bins.shape[0]):
+        at = ranks.first[j] + frontier.vector[slot, j]
+        high, low = multiply_add(high, low, np.uint64(grid.bins[j]), np.uint64(ranks.bin[at]))
+        distance += ranks.length[at]
+    return high, low, distance
+
+
+@kernel
+def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
+    """``(high, low) + count * distance``, carried, for |count| < 2**38 and distance < 2**48."""
+    low += count * (distance & LOW_LIMB)
+    return high + count * (distance >> LIMB) + (low >> LIMB), low & LOW_LIMB
+
+
+@kernel
+def walk_point(
+    position: Any, grid: GridArrays, table: CountTable, rule: Rule, ranks: Ranks, frontier: Frontier, words: Any
+) -> Any:
+    """Score of one point. Returns (high, low, gathered, visited, status, frontier)."""
+    for j in range(position.shape[0]):
+        rank_bins(j, np.int64(position[j]), grid, rule.max_depth, ranks)
+    start(ranks, frontier)
+    k = rule.k * table.per_row
+    gathered, high, low, visited = 0, 0, 0, 0
+    status = RAN_OUT_OF_CELLS
+    while frontier.size[0] > 0:
+        if visited == rule.max_cells:
+            status = CAPPED
+            break
+        slot = pop(frontier)
+        cell_high, cell_low, distance = cell_of(frontier, ranks, grid, slot)
+        if rule.from_point:
+            distance = frontier.cost[slot]
+        count = noisy_count(table, cell_high, cell_low, words)
+        gathered += count
+        if rule.weighted:
+            high, low = add_product(high, low, count, distance)
+        else:
+            low = distance
+        visited += 1
+        if gathered >= k:
+            status = GATHERED
+            break
+        frontier = push_followers(frontier, ranks, slot, rule.max_depth)
+    if status != GATHERED and rule.outlying:
+        diameter = position.shape[0] * (LATTICE if rule.from_point else grid.unit)
+        if rule.weighted:
+            high, low = add_product(high, low, k - gathered, diameter)
+        else:
+            low = diameter
+    return high, low, gathered, visited, status, frontier
+
+
+@kernel
+def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, results: Results) -> None:
+    """Algorithm 1 for each row of ``positions``, into ``results``."""
+    ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
+    frontier = new_frontier(256, positions.shape[1])
+    words = np.empty(4 * BATCH, np.uint64)
+    for i in range(positions.shape[0]):
+        high, low, gathered, visited, status, frontier = walk_point(
+            positions[i], grid, table, rule, ranks, frontier, words
+        )
+        results.high[i], results.low[i] = high, low
+        results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status
