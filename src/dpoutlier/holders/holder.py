@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.kernels.counts import CountTable, look_up
+from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
 from dpoutlier.noise.guide import no_table
 from dpoutlier.partitions.partition import CellIds
@@ -53,7 +53,8 @@ def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
     """Noisy counts of the cells ``ids`` of shape (n, 2), in rows."""
     out = np.empty(len(ids), np.int64)
     table = holder.table()
-    look_up(table, np.ascontiguousarray(ids, np.uint64), out)
+    low, high = np.ascontiguousarray(ids[:, 1]), np.ascontiguousarray(ids[:, 0])
+    look_up(table, low, high, new_scratch(len(ids)), out)
     return np.asarray(out / table.per_row)
 
 

@@ -59,13 +59,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     # numba asks for the folder while it decorates, and only then.
     config.CACHE_DIR = str(_FOLDER or before)
     try:
-        compiled: Callable[P, R] = numba.njit(nogil=True, cache=_FOLDER is not None)(function)
+        compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", _nrt=False, cache=_FOLDER is not None)(function)
     finally:
         config.CACHE_DIR = before
     return compiled
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """A part of a kernel, written into its caller: a call with many arrays would cost more than a short walk."""
-    compiled: Callable[P, R] = numba.njit(nogil=True, inline="always")(function)
+    """A part of a kernel that becomes part of its caller: a call with many arrays would cost more than a short walk."""
+    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
     return compiled

@@ -61,7 +61,7 @@ def put_counts(ids: Any, counts: Any, occupied: Occupied) -> None:
         occupied.bits[(bit >> BYTE_BITS) & last_word] |= ONE << (bit & LAST_SIX)
 
 
-@kernel
+@inlined
 def add_exact_counts(occupied: Occupied, low: Any, high: Any, per_row: Any, out: Any) -> None:
     """Add ``per_row`` times the exact count of each cell to ``out``."""
     last_word = np.uint64(occupied.bits.shape[0] - 1)

@@ -29,6 +29,10 @@ class GridArrays(NamedTuple):
 
     bins: Any  # per feature
     unit: int  # the cube's edge, in the units of lengths
+    step: Any  # per feature: the length of a step in these units, or 0 where that is no whole number
+    width: Any  # per feature: of a bin, in lattice positions and rounded up
+    narrowest: int  # the least width of a feature that has more than one bin
+    widest: int
     inverse: Any  # per feature: 1 / (2 bins), a float
     low: Any  # per feature: what one bin more adds to a cell's id, lower word
     high: Any  # upper word
@@ -43,11 +47,10 @@ class Ranks(NamedTuple):
 
     first: Any  # per feature, and the end
     number: Any  # per feature: ranks made so far
-    steps_made: Any  # per feature: steps up to which both bins were ranked
+    sides: Any  # per feature: bins that were ranked or do not exist, two for each step from home
     offset: Any  # per feature: V
     home: Any  # per feature: home bin
     home_cost: Any  # per feature
-    cheapest: Any  # per feature j, and the end: the least cost of a first step among the features from j on
     cost: Any  # per rank: beyond that of home
     steps: Any
     length: Any  # of the steps, in units of 1 / unit
@@ -55,13 +58,12 @@ class Ranks(NamedTuple):
     high: Any
 
 
-@kernel
 def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
     features = grid.bins.shape[0]
     first = np.zeros(features + 1, np.int64)
     for j in range(features):
-        # A rank of r takes at least r + 1 visited cells and about r / 2 steps. Ranks are made in pairs, and one entry ends them.
-        first[j + 1] = first[j] + min(grid.bins[j], 2 * max_depth + 1, max_cells + 2) + 3
+        # A rank of r takes at least r + 1 visited cells and about r / 2 steps. One entry ends them.
+        first[j + 1] = first[j] + min(grid.bins[j], 2 * max_depth + 1, max_cells + 2) + 1
     room = first[features]
     return Ranks(
         first,
@@ -70,7 +72,6 @@ def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
         np.empty(features, np.int64),
         np.empty(features, np.int64),
         np.empty(features, np.int64),
-        np.empty(features + 1, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -101,41 +102,41 @@ def offset_in_home(position: Any, home: Any, bins: Any) -> Any:
 
 
 @inlined
-def add_rank(feature: Any, at: Any, steps: Any, cost: Any, above: Any, grid: GridArrays, ranks: Ranks) -> None:
-    ranks.cost[at] = cost - ranks.home_cost[feature]
-    ranks.steps[at] = steps
-    ranks.length[at] = steps * grid.unit // grid.bins[feature]
-    high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(steps), np.uint64(0))
-    if not above:  # minus, in two's complement
-        low = ~low + np.uint64(1)
-        high = ~high + np.uint64(low == np.uint64(0))
-    ranks.low[at], ranks.high[at] = low, high
+def below_first(steps: Any, offset: Any, bins: Any, inverse: Any) -> Any:
+    """Whether of the two bins so many steps from home the lower one comes first: it costs less, or as much."""
+    if offset <= 0:
+        return True
+    if offset >= bins:  # the costs differ by at least one
+        return False
+    above = divided(steps * STEP - offset, 2 * bins, inverse)
+    return divided(steps * STEP + offset, 2 * bins, inverse) == above
 
 
 @inlined
 def reach(feature: Any, limit: Any, grid: GridArrays, max_depth: Any, ranks: Ranks) -> None:
     """Make ranks until the last one costs ``limit`` or more beyond home, or there are no more bins."""
     bins, home, offset = grid.bins[feature], ranks.home[feature], ranks.offset[feature]
-    inverse = grid.inverse[feature]
-    first = ranks.first[feature]
-    end, steps = first + ranks.number[feature], ranks.steps_made[feature]
-    farthest, full = min(max(home, bins - 1 - home), max_depth), ranks.first[feature + 1] - 2
-    while ranks.cost[end - 1] < limit and steps < farthest and end < full:
-        steps += 1
-        above = divided(steps * STEP - offset, 2 * bins, inverse)
-        below = divided(steps * STEP + offset, 2 * bins, inverse)
-        has_above, has_below = home + steps < bins, home - steps >= 0
-        if has_below and (below <= above or not has_above):  # equal cost and steps: the lower index
-            add_rank(feature, end, steps, below, False, grid, ranks)
-            end += 1
-            has_below = False
-        if has_above:
-            add_rank(feature, end, steps, above, True, grid, ranks)
-            end += 1
-        if has_below:
-            add_rank(feature, end, steps, below, False, grid, ranks)
-            end += 1
-    ranks.number[feature], ranks.steps_made[feature] = end - first, steps
+    inverse, home_cost = grid.inverse[feature], ranks.home_cost[feature]
+    end, sides = ranks.first[feature] + ranks.number[feature], ranks.sides[feature]
+    all_sides, full = 2 * min(max(home, bins - 1 - home), max_depth), ranks.first[feature + 1] - 1
+    while ranks.cost[end - 1] < limit and sides < all_sides and end < full:
+        steps = sides // 2 + 1
+        below = below_first(steps, offset, bins, inverse) == (sides % 2 == 0)
+        sides += 1
+        if (below and steps > home) or (not below and home + steps >= bins):
+            continue  # past the first or the last bin
+        cost = divided(steps * STEP + offset if below else steps * STEP - offset, 2 * bins, inverse)
+        ranks.cost[end], ranks.steps[end] = cost - home_cost, steps
+        ranks.length[end] = steps * grid.step[feature] if grid.step[feature] > 0 else steps * grid.unit // bins
+        high, low = np.uint64(0), grid.low[feature] * np.uint64(steps)
+        if grid.wide:
+            high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(steps), np.uint64(0))
+        if below:  # minus, in two's complement
+            low = ~low + np.uint64(1)
+            high = ~high + np.uint64(low == np.uint64(0))
+        ranks.low[end], ranks.high[end] = low, high
+        end += 1
+    ranks.number[feature], ranks.sides[feature] = end - ranks.first[feature], sides
     ranks.cost[end] = NEVER
 
 
@@ -149,7 +150,7 @@ def start_ranks(position: Any, grid: GridArrays, ranks: Ranks) -> Any:
         offset = offset_in_home(p, home, bins)
         cost = divided(abs(offset), 2 * bins, grid.inverse[j])
         ranks.home[j], ranks.offset[j], ranks.home_cost[j] = home, offset, cost
-        ranks.number[j], ranks.steps_made[j] = 1, 0
+        ranks.number[j], ranks.sides[j] = 1, 0
         at = ranks.first[j]
         ranks.cost[at], ranks.steps[at], ranks.length[at] = 0, 0, 0
         ranks.low[at], ranks.high[at] = np.uint64(0), np.uint64(0)

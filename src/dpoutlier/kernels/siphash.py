@@ -77,7 +77,7 @@ def siphash_words(key0: Any, key1: Any, first: Any, second: Any, third: Any) -> 
     return finish(v0, v1, v2, v3, LENGTH_24)
 
 
-@kernel
+@inlined
 def siphash_pairs(key0: Any, key1: Any, first: Any, second: Any, out: Any) -> None:
     """``siphash_two`` of each pair. A plain loop from 0 over whole arrays: the compiler makes vector code of it."""
     for i in range(out.shape[0]):

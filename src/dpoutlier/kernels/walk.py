@@ -4,24 +4,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.counts import CountTable, noisy_counts_of
+from dpoutlier.kernels.counts import CountTable, Scratch, look_up, new_scratch, noisy_counts_of
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_stably
-from dpoutlier.kernels.ranks import LATTICE, NEVER, GridArrays, Ranks, new_ranks, reach, start_ranks
+from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, reach, start_ranks
 from dpoutlier.kernels.wide import multiply_add
-from dpoutlier.kernels.window import Path, Window, find_cells, new_path, new_window, set_out
+from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
 __all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
 LOW_LIMB = (1 << LIMB) - 1
-LEAST_ROOM, ROOM = 64, 1 << 15  # cells of a window
+LEAST_ROOM, ROOM = 64, 1 << 16  # cells of a window
 SHORT_WINDOW = 32  # not worth buckets
 FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
+RUN = 16  # cells that are visited at once
 MANY = 1 << 24
-GROWTH = 4.0  # of the cells passed from window to window: at this figure the cells passed again cost least
-FIRST_CELLS = 4.5
+GROWTH = 2.5  # of the cells passed from window to window: at this figure the cells passed again cost least
+FIRST_CELLS = 2.0
 
 
 class Rule(NamedTuple):
@@ -54,17 +55,20 @@ class Buffers(NamedTuple):
     sorted: Window  # in buckets
     starts: Any  # of buckets
     counts: Any  # noisy, per cell
-    words: Any
+    scratch: Scratch
     order: Any
     spare: Any
     state: Any  # of the walk: see the names below
+    home_low: Any  # per point of the chunk: id of its home cell
+    home_high: Any
+    home_count: Any  # noisy
 
 
 S_GATHERED, S_HIGH, S_LOW, S_VISITED, S_STATUS = 0, 1, 2, 3, 4
 
 
-@kernel
-def new_buffers(grid: GridArrays, rule: Rule) -> Buffers:
+def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int = 256) -> Buffers:
+    """For chunks of so many points."""
     room = min(ROOM, max(rule.max_cells + 1, LEAST_ROOM))
     ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
     return Buffers(
@@ -74,10 +78,13 @@ def new_buffers(grid: GridArrays, rule: Rule) -> Buffers:
         new_window(room),
         np.empty(BUCKETS + 2, np.int64),
         np.empty(room, np.int64),
-        np.empty(room, np.uint64),
+        new_scratch(max(room, points), stream),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(5, np.int64),
+        np.empty(points, np.uint64),
+        np.empty(points, np.uint64),
+        np.empty(points, np.int64),
     )
 
 
@@ -89,55 +96,50 @@ def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
 
 
 @inlined
-def visit(cells: Window, first: Any, last: Any, home_cost: Any, table: CountTable, k: Any, rule: Rule, buffers: Buffers) -> Any:
-    """Visit cells first..last - 1, all cells of some range of costs, and only they. Returns False if the noise needs more digits.
+def visit(cells: Window, first: Any, last: Any, home_cost: Any, k: Any, rule: Rule, buffers: Buffers) -> None:
+    """Visit cells first..last - 1, whose counts are known: all cells of some range of costs, and only they.
 
     As long as the positive counts together cannot lift what is gathered to k, the order of the cells does not matter.
     """
     state, counts = buffers.state, buffers.counts
-    if not noisy_counts_of(table, cells.low[first:last], cells.high[first:last], buffers.words[first:last], counts[first:last]):
-        return False
-    gathered, total, positive = state[S_GATHERED], 0, 0
+    gathered, visited, n = state[S_GATHERED], state[S_VISITED], last - first
+    total, positive = 0, 0
     for i in range(first, last):
         total += counts[i]
         positive += max(counts[i], 0)
-    n, visited = last - first, state[S_VISITED]
-    in_order = gathered + positive >= k or visited + n > rule.max_cells
     high, low = state[S_HIGH], state[S_LOW]
-    if not in_order:
-        state[S_GATHERED] = gathered + total
-        state[S_VISITED] = visited + n
+    if gathered + positive < k and visited + n <= rule.max_cells:
+        gathered += total
+        visited += n
         if rule.weighted:
             for i in range(first, last):
                 distance = home_cost + cells.cost[i] if rule.from_point else cells.length[i]
                 high, low = add_product(high, low, counts[i], distance)
-            state[S_HIGH], state[S_LOW] = high, low
         elif not rule.outlying:  # the paper scores the last cell of a walk that gathers too little
             at = first
             for i in range(first, last):
                 if cells.cost[i] >= cells.cost[at]:
                     at = i
-            state[S_LOW] = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
-        return True
-    order = buffers.order
-    sort_stably(cells.cost, first, last, order, buffers.spare)
-    for i in range(n):
-        if visited == rule.max_cells:
-            state[S_STATUS] = CAPPED
-            break
-        at = order[i]
-        distance = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
-        gathered += counts[at]
-        visited += 1
-        if rule.weighted:
-            high, low = add_product(high, low, counts[at], distance)
-        else:
-            low = distance
-        if gathered >= k:
-            state[S_STATUS] = GATHERED
-            break
+            low = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+    else:
+        order = buffers.order
+        sort_stably(cells.cost, first, last, order, buffers.spare)
+        for i in range(n):
+            if visited == rule.max_cells:
+                state[S_STATUS] = CAPPED
+                break
+            at = order[i]
+            distance = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+            gathered += counts[at]
+            visited += 1
+            if rule.weighted:
+                high, low = add_product(high, low, counts[at], distance)
+            else:
+                low = distance
+            if gathered >= k:
+                state[S_STATUS] = GATHERED
+                break
     state[S_GATHERED], state[S_VISITED], state[S_HIGH], state[S_LOW] = gathered, visited, high, low
-    return True
 
 
 @inlined
@@ -159,7 +161,7 @@ def larger_end(start: Any, end: Any, before: Any, passed: Any, max_cells: Any) -
     A guess, and nothing but time depends on it.
     """
     wanted = min(GROWTH, (passed + ROOM // 2) / passed, 1.2 * (max_cells + 1) / passed)
-    factor = 1.7
+    factor = 2.0
     if start > 0:
         factor = 2.0
         if passed > before:
@@ -174,23 +176,30 @@ def visit_window(
     """Visit the n cells that were found, block by block, until the walk ends. Returns False if the noise needs more digits."""
     state, starts, cells = buffers.state, buffers.starts, buffers.found
     if end - start == 1:  # all of one cost, and in order: cut anywhere
-        buckets = (n + LARGEST_BLOCK - 1) // LARGEST_BLOCK
+        buckets = (n + RUN - 1) // RUN
         for i in range(buckets + 1):
-            starts[i] = min(i * LARGEST_BLOCK, n)
+            starts[i] = min(i * RUN, n)
     elif n <= SHORT_WINDOW:
         buckets, starts[0], starts[1] = 1, 0, n
     else:
         buckets = into_buckets(buffers.found, n, start, end - start, grid.wide, starts, buffers.sorted)
         cells = buffers.sorted
-    bucket = 0
+    bucket, drawn = 0, 0
     while bucket < buckets and state[S_STATUS] == ON_THE_WAY:
         first = starts[bucket]
-        block = min(max(FIRST_BLOCK, state[S_VISITED]), LARGEST_BLOCK)
         bucket += 1
-        while bucket < buckets and starts[bucket + 1] - first <= block:
+        while bucket < buckets and starts[bucket + 1] - first <= RUN:
             bucket += 1
-        if starts[bucket] > first and not visit(cells, first, starts[bucket], home_cost, table, k, rule, buffers):
-            return False
+        last = starts[bucket]
+        if last > drawn:  # noise of many cells at once, whether or not the walk gets there
+            block = min(max(FIRST_BLOCK, state[S_VISITED] // 2), LARGEST_BLOCK)
+            upto = min(max(last, drawn + block), n)
+            low, high, counts = cells.low[drawn:upto], cells.high[drawn:upto], buffers.counts[drawn:upto]
+            if not noisy_counts_of(table, low, high, buffers.scratch, counts):
+                return False
+            drawn = upto
+        if last > first:
+            visit(cells, first, last, home_cost, k, rule, buffers)
     return True
 
 
@@ -202,38 +211,32 @@ def walk_on(
     ranks, path, state = buffers.ranks, buffers.path, buffers.state
     features, k = grid.bins.shape[0], rule.k * table.per_row
     home_cost = start_ranks(position, grid, ranks)
-    narrow, farthest, widest = NEVER, 0, 0
+    farthest = 0  # no cell costs more than this
     for j in range(features):
-        width = LATTICE // grid.bins[j] + 1
-        if grid.bins[j] > 1:
-            narrow = min(narrow, width)
-        widest = max(widest, width)
-        farthest += min(max(ranks.home[j], grid.bins[j] - 1 - ranks.home[j]), rule.max_depth) * width
+        farthest += min(max(ranks.home[j], grid.bins[j] - 1 - ranks.home[j]), rule.max_depth) * grid.width[j]
     if rule.max_depth < MANY:
-        farthest = min(farthest, widest * rule.max_depth)
+        farthest = min(farthest, grid.widest * rule.max_depth)
     state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
     state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
     if rule.weighted:
         state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
     start, before = 0, 0
-    end = min(np.int64(narrow * min(1.0, FIRST_CELLS / features)), farthest) + 1
+    end = min(np.int64(grid.narrowest * min(1.0, FIRST_CELLS / features)), farthest) + 1
     while state[S_STATUS] == ON_THE_WAY:
         passed = state[S_VISITED]
-        ranks.cheapest[features] = NEVER
-        for j in range(features - 1, -1, -1):
+        for j in range(features):
             reach(j, end, grid, rule.max_depth, ranks)
-            ranks.cheapest[j] = min(ranks.cheapest[j + 1], ranks.cost[ranks.first[j] + 1])
+        if start == 0:
+            compare_first_steps(ranks, path)
         set_out(home_high, home_low, ranks, path)
-        n, complete = find_cells(start, end, grid.wide, rule.max_depth, ranks, path, buffers.found)
-        if not complete and end - start > 1:
-            end = smaller_end(buffers.found, n, start, buffers.order)
-            continue
-        while True:
-            if n > 0 and not visit_window(n, start, end, home_cost, grid, table, k, rule, buffers):
-                return False
-            if complete or state[S_STATUS] != ON_THE_WAY:
-                break
+        complete = False
+        while not complete and state[S_STATUS] == ON_THE_WAY:
             n, complete = find_cells(start, end, grid.wide, rule.max_depth, ranks, path, buffers.found)
+            if not complete and end - start > 1:  # too many: a smaller window
+                end = smaller_end(buffers.found, n, start, buffers.order)
+                set_out(home_high, home_low, ranks, path)
+            elif n > 0 and not visit_window(n, start, end, home_cost, grid, table, k, rule, buffers):
+                return False
         if end > farthest and state[S_STATUS] == ON_THE_WAY:
             state[S_STATUS] = RAN_OUT_OF_CELLS
         following = larger_end(start, end, passed, state[S_VISITED], rule.max_cells)
@@ -263,15 +266,13 @@ def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
 
 
 @kernel
-def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, results: Results) -> bool:
+def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers, results: Results) -> bool:
     """Algorithm 1 for each row of ``positions``, into ``results``. Returns False if the noise needs more digits."""
-    n, k = positions.shape[0], rule.k * table.per_row
-    high, low, count = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.int64)
+    n, k, state = positions.shape[0], rule.k * table.per_row, buffers.state
+    high, low, count = buffers.home_high[:n], buffers.home_low[:n], buffers.home_count[:n]
     home_cells(positions, grid, high, low)
-    if not noisy_counts_of(table, low, high, np.empty(n, np.uint64), count):
+    if not look_up(table, low, high, buffers.scratch, count):
         return False
-    buffers = new_buffers(grid, rule)
-    state = buffers.state
     for i in range(n):
         if count[i] >= k and not rule.from_point:  # home alone gathers enough, at distance 0
             results.high[i], results.low[i] = 0, 0

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
-from dpoutlier.kernels.ranks import Ranks
+from dpoutlier.kernels.ranks import NEVER, Ranks
 
 HOME, ONE = np.uint64(0), np.uint64(1)
 
-__all__ = ["Path", "Window", "find_cells", "new_path", "new_window", "set_out"]
+__all__ = ["Path", "Window", "compare_first_steps", "find_cells", "new_path", "new_window", "set_out"]
 
 
 class Window(NamedTuple):
@@ -26,7 +26,7 @@ class Window(NamedTuple):
 
     cost: Any  # beyond that of home
     low: Any  # id, lower word
-    high: Any  # id, upper word; not written where ids need one word
+    high: Any  # id, upper word; zero, and never written, where ids need one word only
     length: Any  # distance between the centroids of the cell and of home, in units of 1 / unit
 
 
@@ -46,16 +46,15 @@ class Path(NamedTuple):
     next: Any  # per level: rank's index where the search goes on when it comes back
     begin: Any  # per feature: index of rank 1
     cheaper: Any  # per feature: the nearest one before it whose first step costs less; 0 if none
+    cheapest: Any  # per feature, and for home: the least cost of a first step among the features after it
 
 
-@kernel
 def new_window(room: int) -> Window:
     return Window(
-        np.empty(room, np.int64), np.empty(room, np.uint64), np.empty(room, np.uint64), np.empty(room, np.int64)
+        np.empty(room, np.int64), np.empty(room, np.uint64), np.zeros(room, np.uint64), np.empty(room, np.int64)
     )
 
 
-@kernel
 def new_path(ranks: Ranks) -> Path:
     levels = ranks.number.shape[0] + 1
     path = Path(
@@ -69,6 +68,7 @@ def new_path(ranks: Ranks) -> Path:
         np.zeros(levels, np.uint64),
         np.zeros(levels, np.uint64),
         np.zeros(levels, np.uint64),
+        np.zeros(levels, np.int64),
     )
     for j in range(1, levels):
         path.begin[j] = ranks.first[j - 1] + 1
@@ -82,6 +82,15 @@ def set_out(high: Any, low: Any, ranks: Ranks, path: Path) -> None:
     path.low[0], path.high[0], path.feature[0] = low, high, HOME
     path.cost[0], path.depth[0], path.length[0] = 0, 0, 0
     path.at[0], path.at[1], path.at[2] = HOME, np.uint64(features), path.begin[features]
+
+
+@inlined
+def compare_first_steps(ranks: Ranks, path: Path) -> None:
+    """What prunes whole features: for each, the least first step after it, and the nearest cheaper one before it."""
+    features = ranks.number.shape[0]
+    path.cheapest[features] = NEVER
+    for j in range(features, 0, -1):
+        path.cheapest[j - 1] = min(path.cheapest[j], ranks.cost[path.begin[j]])
     for j in range(1, features + 1):
         # Where a first step is too dear, so are those of all features between it and the nearest one that is cheaper.
         step, other = ranks.cost[path.begin[j]], np.uint64(j - 1)
@@ -118,7 +127,7 @@ def find_cells(start: Any, end: Any, wide: Any, max_depth: Any, ranks: Ranks, pa
                     window.high[found] = new_high
                 found += ONE
             at += ONE
-            if new_cost + ranks.cheapest[i] < end and new_depth < max_depth:  # there is something below
+            if new_cost + path.cheapest[i] < end and new_depth < max_depth:  # there is something below
                 path.next[level] = at
                 level += ONE
                 cost, depth, length, low, high, own = new_cost, new_depth, new_length, new_low, new_high, i

@@ -115,7 +115,12 @@ class Grid:
         bins = np.array(self.bins, np.int64)
         strides = [math.prod(self.bins[j + 1 :]) for j in range(len(self.bins))]
         low, high = (np.array([part(s) for s in strides], np.uint64) for part in (lambda s: s % 2**64, lambda s: s >> 64))
-        return GridArrays(bins, self.unit, 1 / (2.0 * bins), low, high, self.n_cells > 2**64)
+        step = np.where(self.unit % bins == 0, self.unit // bins, 0)
+        width = 2**32 // bins + 1
+        narrowest, widest = int(width[bins > 1].min(initial=2**32)), int(width.max())
+        return GridArrays(
+            bins, self.unit, step, width, narrowest, widest, 1 / (2.0 * bins), low, high, self.n_cells > 2**64
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.kernels.ranks import LATTICE
-from dpoutlier.kernels.walk import LIMB, Results, Rule, walk_points
+from dpoutlier.kernels.walk import LIMB, Results, Rule, new_buffers, walk_points
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.scoring.threads import in_chunks
@@ -100,7 +100,8 @@ class NearestCells:
         results = Results(*(np.empty(len(positions), np.int64) for _ in Results._fields))
 
         def work(part: slice) -> None:
-            walk_points(positions[part], grid, table, rule, Results(*(array[part] for array in results)))
+            buffers = new_buffers(grid, rule, part.stop - part.start)
+            walk_points(positions[part], grid, table, rule, buffers, Results(*(array[part] for array in results)))
 
         in_chunks(len(positions), n_jobs, work)
         edge = LATTICE if rule.from_point else grid.unit
