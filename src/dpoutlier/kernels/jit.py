@@ -1,4 +1,4 @@
-"""The one numba policy: no GIL, no fast-math, a disk cache that notices an edit in any kernel file."""
+"""The one numba policy: no GIL, no allocation, no fast-math on anything that rounds, a disk cache that notices every edit."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 config: Any = numba.config
 
-__all__ = ["cache_folder", "inlined", "kernel"]
+__all__ = ["cache_folder", "inlined", "kernel", "summing_kernel"]
 
 
 def _digest_of_kernels() -> str:
@@ -51,21 +51,33 @@ def cache_folder() -> Path | None:
 
 
 _FOLDER = cache_folder()
+# Kernels allocate nothing, so they need no counts of references, which in a short walk would cost more than the walk. Whole numbers
+# are never divided by zero here, so no division looks for one.
+_POLICY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
-def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile ``function`` at its first call; the types are those of the call."""
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     before = config.CACHE_DIR
     # numba asks for the folder while it decorates, and only then.
     config.CACHE_DIR = str(_FOLDER or before)
     try:
-        compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", _nrt=False, cache=_FOLDER is not None)(function)
+        compiled: Callable[P, R] = numba.njit(**_POLICY, cache=_FOLDER is not None, **options)(function)
     finally:
         config.CACHE_DIR = before
     return compiled
 
 
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile ``function`` at its first call; the types are those of the call."""
+    return _compiled(function)
+
+
+def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """A kernel whose own float sums are of whole numbers below 2**53: exact, so that the compiler may choose their order."""
+    return _compiled(function, fastmath={"contract", "reassoc"})
+
+
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """A part of a kernel that becomes part of its caller: a call with many arrays would cost more than a short walk."""
-    compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", _nrt=False, forceinline=True)(function)
+    compiled: Callable[P, R] = numba.njit(**_POLICY, forceinline=True)(function)
     return compiled

@@ -1,0 +1,29 @@
+"""Home cells on a grid: mixed-radix numbers of the bins ``(p * b) // 2**32``, the first feature most significant."""
+
+from typing import Any
+
+import numpy as np
+
+from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.ranks import GridArrays
+from dpoutlier.kernels.wide import multiply_add
+
+__all__ = ["home_cells"]
+
+HALF = np.uint64(32)
+
+
+@kernel
+def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
+    """Ids of the home cells of each row of ``positions``. Feature by feature: each loop becomes vector code."""
+    for i in range(low.shape[0]):
+        high[i] = 0
+        low[i] = 0
+    for j in range(grid.bins.shape[0]):
+        bins, stride = np.uint64(grid.bins[j]), grid.low[j]
+        if grid.wide:
+            for i in range(low.shape[0]):
+                high[i], low[i] = multiply_add(high[i], low[i], bins, (np.uint64(positions[i, j]) * bins) >> HALF)
+        else:
+            for i in range(low.shape[0]):
+                low[i] += ((np.uint64(positions[i, j]) * bins) >> HALF) * stride
