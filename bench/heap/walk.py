@@ -3,9 +3,9 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from dpoutlier.kernels.frontier import Frontier, new_frontier, pop, push_followers, start
 
 from dpoutlier.kernels.counts import BATCH, CountTable, noisy_count
-from dpoutlier.kernels.frontier import Frontier, new_frontier, pop, push_followers, start
 from dpoutlier.kernels.jit import kernel
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
 from dpoutlier.kernels.wide import multiply_add

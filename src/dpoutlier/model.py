@@ -13,6 +13,7 @@ from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.statement import PrivacyStatement, privacy_statement
@@ -49,7 +50,7 @@ class Model:
         """What the fit cost in truth: at most ``guarantee.epsilon``, since rates are rounded down."""
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))
 
-    def outlier_scores(self, positions: NDArray[np.uint32], n_jobs: int = 1) -> NDArray[np.float64]:
+    def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)
 
     def with_threshold(self, score: float) -> Model:

@@ -16,8 +16,21 @@ from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
+from dpoutlier.rows import Rows
 
-__all__ = ["column_names", "columns", "is_frame", "number_of_columns", "numbers", "points_array"]
+__all__ = [
+    "column_names",
+    "columns",
+    "is_frame",
+    "missing_value",
+    "number_of_columns",
+    "numbers",
+    "points_array",
+    "points_rows",
+    "values",
+]
+
+KERNEL_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 
 # Possessive throughout: a long value must not take long.
 NUMBER = re.compile(
@@ -58,6 +71,14 @@ def columns(table: Any) -> list[NDArray[np.float64]]:
         return [_values(array[:, j]) for j in range(array.shape[1])]
 
 
+def values(table: Any) -> NDArray[Any] | list[NDArray[np.float64]]:
+    """The table as kernels read it: itself if it is an array of floats, which is then not copied, else its columns."""
+    plain = isinstance(table, np.ndarray) and not isinstance(table, np.ma.MaskedArray)
+    if plain and table.dtype in KERNEL_FLOATS and table.ndim == 2:
+        return np.asarray(table)
+    return columns(table)
+
+
 def numbers(column: Any) -> NDArray[np.float64]:
     """An Arrow column of text, or of bytes that may be text in any encoding, as float64."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed for text
@@ -70,21 +91,35 @@ def numbers(column: Any) -> NDArray[np.float64]:
         return _parsed(pc.cast(column, pa.binary()).to_pylist())
 
 
-def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
-    """Points to be scored, of shape (n, n_features). Public, so the first bad value is shown."""
-    found = columns(table)
-    if len(found) != domain.n_features:
-        raise PointsError(f"points have {len(found)} features, the model was fitted on {domain.n_features}.")
-    for j, (label, values) in enumerate(zip(domain.labels, found, strict=True)):
-        missing = np.flatnonzero(np.isnan(values))
+def points_rows(table: Any, domain: Domain) -> Rows:
+    """Points to be scored. A block of them raises ``MissingValueError`` if one is missing; see ``missing_value``."""
+    found = values(table)
+    n_features = found.shape[1] if isinstance(found, np.ndarray) else len(found)
+    if n_features != domain.n_features:
+        raise PointsError(f"points have {n_features} features, the model was fitted on {domain.n_features}.")
+    return Rows(found, domain, complete=True)
+
+
+def missing_value(table: Any, domain: Domain) -> PointsError:
+    """What to say of points that miss a value. They are public, so the first bad value is shown."""
+    for j, (label, column) in enumerate(zip(domain.labels, columns(table), strict=True)):
+        missing = np.flatnonzero(np.isnan(column))
         if len(missing):
             row = int(missing[0])
-            raise PointsError(
+            return PointsError(
                 f"points have a missing value or no number in {label}, row {row} (counted from 0): "
                 f"{_original(table, row, j)!r}. Remove or fill such rows ({len(missing)} in this column); input contains NaN "
                 "or text."
             )
-    return np.stack(found, axis=1)
+    raise AssertionError("no value is missing")
+
+
+def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
+    """Points to be scored, of shape (n, n_features), none of them missing."""
+    rows = points_rows(table, domain)
+    if any(np.isnan(column).any() for column in rows.columns):
+        raise missing_value(table, domain)
+    return np.stack(rows.columns, axis=1).astype(np.float64, copy=False)
 
 
 # Frames ------------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,11 @@ from dpoutlier import tables
 from dpoutlier._validate import bad
 from dpoutlier.domain import Bounds, Domain
 from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
+from dpoutlier.rows import MissingValueError, Positions
 
 __all__ = ["Detector"]
+
+R = TypeVar("R")
 
 
 class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn is not typed
@@ -59,7 +63,7 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
         """The domain of the fit; called only on a fitted detector."""
 
     @abstractmethod
-    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]: ...
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]: ...
 
     @abstractmethod
     def _threshold(self) -> float | None: ...
@@ -71,17 +75,29 @@ class Detector(OutlierMixin, BaseEstimator, ABC):  # type: ignore[misc] # scikit
         check_is_fitted(self)
         return self._fitted_domain()
 
-    def points(self, X: Any) -> NDArray[np.float64]:
-        """Points as an array of shape (n, n_features), checked against the fit."""
+    def _check_points(self, X: Any) -> Domain:
         domain = self._domain()
         tables.number_of_columns(X)
         if tables.is_frame(X) or not hasattr(self, "feature_names_in_"):
             validate_data(self, X, skip_check_array=True, reset=False)
-        return tables.points_array(X, domain)
+        return domain
+
+    def points(self, X: Any) -> NDArray[np.float64]:
+        """Points as an array of shape (n, n_features), checked against the fit."""
+        return tables.points_array(X, self._check_points(X))
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
-        return self._outlier_scores(self._domain().positions(self.points(X).T))
+        return self._of_points(X, self._outlier_scores)
+
+    def _of_points(self, X: Any, function: Callable[[Positions], R]) -> R:
+        """A function of the points' positions; where a value is missing, an error that says which."""
+        domain = self._check_points(X)
+        try:
+            return function(tables.points_rows(X, domain))
+        except MissingValueError:
+            pass
+        raise tables.missing_value(X, domain)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """The negative of ``outlier_scores``: larger means more normal."""

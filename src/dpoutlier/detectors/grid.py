@@ -14,6 +14,7 @@ from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
 from dpoutlier.scoring.threads import thread_count
 
@@ -40,11 +41,12 @@ class _OnGrid(PartitionedDetector):
 
     def walk(self, X: Any) -> Walks:
         """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
-        points = self.points(X)
-        model = self.model_
-        assert isinstance(model.scorer, NearestCells)
-        positions = model.domain.positions(points.T)
-        return model.scorer.walk(positions, model.partition, model.counts, thread_count(self.n_jobs))
+        return self._of_points(X, self._walk)
+
+    def _walk(self, positions: Positions) -> Walks:
+        scorer = self.model_.scorer
+        assert isinstance(scorer, NearestCells)
+        return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from dpoutlier.detectors.base import Detector
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Guarantee
+from dpoutlier.rows import Positions
 from dpoutlier.trusted.neighbours import ReferenceNeighbours
 
 __all__ = ["KNN"]
@@ -67,7 +68,7 @@ class KNN(Detector):
     def _fitted_domain(self) -> Domain:
         return self.neighbours_.domain
 
-    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
         return self.neighbours_.outlier_scores(positions)
 
     def _threshold(self) -> float | None:

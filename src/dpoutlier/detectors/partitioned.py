@@ -22,6 +22,7 @@ from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.statement import PrivacyStatement
@@ -95,7 +96,7 @@ class PartitionedDetector(Detector):
     def _fitted_domain(self) -> Domain:
         return self.model_.domain
 
-    def _outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
         return self.model_.outlier_scores(positions, thread_count(self.n_jobs))
 
     def _threshold(self) -> float | None:

@@ -8,10 +8,17 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.holder import UNSAFE_PER_ROW, empty_table
 from dpoutlier.kernels.counts import DENSE, CountTable
+from dpoutlier.noise.guide import DIGITS
 
 __all__ = ["MOST_DENSE_CELLS", "DenseCounts"]
 
 MOST_DENSE_CELLS = 2**22
+
+
+def _compact(counts: NDArray[np.int64]) -> NDArray[Any]:
+    """The counts in 32 bits if they fit: half the memory, and half the misses of a cache."""
+    fits = not len(counts) or (counts.min() >= -(2**31) and counts.max() < 2**31)
+    return counts.astype(np.int32) if fits else np.array(counts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,9 +39,9 @@ class DenseCounts:
     def publishable(self) -> bool:
         return not self.unsafe_float
 
-    def table(self) -> CountTable:
+    def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - the noise was drawn
         per_row = UNSAFE_PER_ROW if self.unsafe_float else 1
-        return empty_table(DENSE)._replace(dense=self.counts, per_row=per_row)
+        return empty_table(DENSE)._replace(dense=_compact(self.counts), per_row=per_row)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"counts": self.counts}

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.holder import empty_table, occupied_cells
 from dpoutlier.kernels.counts import EXACT, CountTable
+from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.partition import CellIds
 
 __all__ = ["ExactCounts"]
@@ -28,7 +29,7 @@ class ExactCounts:
     def publishable(self) -> bool:
         return False
 
-    def table(self) -> CountTable:
+    def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - no noise, no digits
         return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.exact))
 
     def arrays(self) -> dict[str, NDArray[Any]]:

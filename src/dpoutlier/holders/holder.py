@@ -1,17 +1,21 @@
 """What scoring, files and statements need to know of a holder, and all they may know."""
 
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
-from dpoutlier.noise.guide import no_table
+from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.partition import CellIds
 
-__all__ = ["UNSAFE_PER_ROW", "NoisyCounts", "empty_table", "noisy_counts"]
+__all__ = ["STREAM", "UNSAFE_PER_ROW", "NoisyCounts", "empty_table", "kernel_table", "noisy_counts", "occupied_cells"]
 
+STREAM = (
+    128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
+)
 UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
 
 
@@ -26,8 +30,8 @@ class NoisyCounts(Protocol):
     def publishable(self) -> bool:
         """Whether the holder itself, and not only its answers, may leave the custodian."""
 
-    def table(self) -> CountTable:
-        """What kernels read."""
+    def table(self, digits: int = DIGITS) -> CountTable:
+        """What kernels read, with so many digits in the table of the noise. Ask ``kernel_table``, which keeps it."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds."""
@@ -52,10 +56,23 @@ def empty_table(kind: int) -> CountTable:
 def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
     """Noisy counts of the cells ``ids`` of shape (n, 2), in rows."""
     out = np.empty(len(ids), np.int64)
-    table = holder.table()
     low, high = np.ascontiguousarray(ids[:, 1]), np.ascontiguousarray(ids[:, 0])
-    look_up(table, low, high, new_scratch(len(ids)), out)
+    table, digits = kernel_table(holder), DIGITS
+    while not look_up(table, low, high, new_scratch(len(ids), STREAM * digits), out):
+        digits *= 2
+        table = holder.table(digits)
     return np.asarray(out / table.per_row)
+
+
+_tables: WeakKeyDictionary[Any, CountTable] = WeakKeyDictionary()
+
+
+def kernel_table(holder: NoisyCounts) -> CountTable:
+    """What kernels read of a holder, made at its first use and kept beside it: no pickle and no file carries it."""
+    table = _tables.get(holder)
+    if table is None:
+        table = _tables[holder] = holder.table()
+    return table
 
 
 def occupied_cells(ids: CellIds, exact: NDArray[np.int64]) -> Occupied:

@@ -15,14 +15,18 @@ from numpy.typing import NDArray
 from dpoutlier.exceptions import SecretError
 from dpoutlier.holders.holder import UNSAFE_PER_ROW, empty_table, occupied_cells
 from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, UNSAFE_KEYED_FLOAT, CountTable
-from dpoutlier.noise.guide import guided_table
+from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import CellIds
 
-__all__ = ["KEY_BYTES", "SALT_BYTES", "KeyedCounts", "secrets_may_travel"]
+__all__ = ["KEY_BYTES", "NOISE", "SALT_BYTES", "KeyedCounts", "noise_of", "secrets_may_travel"]
 
 KEY_BYTES, SALT_BYTES = 32, 16
-NOISE = "2"
+# Versions of the noise, for ever: the pseudo-random function and the sampler that a file names.
+NOISE = {
+    1: ("siphash-2-4-of-24-bytes/1", "canonne-kamath-steinke/1"),
+    2: ("siphash-2-4-of-16-bytes-then-24/2", "guided-table/2"),
+}
 _PERSON = b"dpoutlier noise1"
 
 _may_travel: ContextVar[bool] = ContextVar("secrets_may_travel", default=False)
@@ -36,6 +40,11 @@ def secrets_may_travel() -> Iterator[None]:
         yield
     finally:
         _may_travel.reset(token)
+
+
+def noise_of(law: DiscreteLaplace) -> int:
+    """The version of the noise for a new fit: the first where the noise is too wide for a table."""
+    return 2 if has_table(law) else 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +61,8 @@ class KeyedCounts:
     salt: bytes
     law: DiscreteLaplace
     unsafe_float: bool = False
-    noise: str = NOISE
+    noise: int = 2
+    """Version of the noise. An old file keeps its own: other noise on the same counts would be a second release."""
 
     @property
     def kind(self) -> str:
@@ -66,14 +76,15 @@ class KeyedCounts:
         digest = hashlib.blake2b(digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
-    def table(self) -> CountTable:
-        return empty_table(UNSAFE_KEYED_FLOAT if self.unsafe_float else KEYED_BY_TABLE)._replace(guided=guided_table(self.law),
-            per_row=UNSAFE_PER_ROW if self.unsafe_float else 1,
-            occupied=occupied_cells(self.ids, self.exact),
-            subkey=self.subkey(),
-            rate=np.uint64(self.law.rate_units),
-            scale=self.law.scale,
+    def table(self, digits: int = DIGITS) -> CountTable:
+        exact = empty_table(KEYED)._replace(
+            occupied=occupied_cells(self.ids, self.exact), subkey=self.subkey(), rate=np.uint64(self.law.rate_units)
         )
+        if self.unsafe_float:
+            return exact._replace(kind=UNSAFE_KEYED_FLOAT, per_row=UNSAFE_PER_ROW, scale=self.law.scale)
+        if self.noise == 1:
+            return exact
+        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law, digits))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
@@ -86,6 +97,8 @@ class KeyedCounts:
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
+            "prf": NOISE[self.noise][0],
+            "sampler": NOISE[self.noise][1],
             "rate": str(self.law.rate),
             "unsafe_float": self.unsafe_float,
         }
@@ -103,4 +116,4 @@ class KeyedCounts:
                 "Publish a dense model instead (holder='dense'), or, for a process that is the custodian's own, pickle "
                 "inside 'with dpoutlier.secrets_may_travel():'."
             )
-        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float))
+        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float, self.noise))

@@ -1,7 +1,7 @@
 """Count the rows of an array on a grid, straight from its floats: one pass, four rows or four columns at a time.
 
-``bin = floor(floor((x - lower) * scale) * bins / 2**32)``, clipped to 0..bins - 1, is the bin of the lattice position of x: for up to
-2**21 bins the product is exact in a float, and so are sums of whole numbers below 2**53. A missing value falls into bin 0.
+``bin = floor(floor((x - lower) * scale) * bins / 2**32)``, clipped to 0..bins - 1, is the bin of the lattice position of x: for
+up to 2**21 bins the product is exact in a float, and so are sums of whole numbers below 2**53. A missing value falls into bin 0.
 """
 
 from typing import Any, NamedTuple
@@ -29,8 +29,8 @@ class BinArrays(NamedTuple):
 @inlined
 def bin_of(value: Any, lower: Any, scale: Any, share: Any, last: Any) -> Any:
     found = np.floor(np.floor((np.float64(value) - lower) * scale) * share)
-    found = found if found > 0.0 else 0.0  # false for what is no number
-    return found if found < last else last
+    found = max(0.0, found)  # false for what is no number
+    return min(last, found)
 
 
 @inlined

@@ -49,7 +49,7 @@ class Scratch(NamedTuple):
     stream: Any  # the words of one cell
 
 
-def new_scratch(cells: int, stream: int = 256) -> Scratch:
+def new_scratch(cells: int, stream: int) -> Scratch:
     """For so many cells at once. Most draws take one word of the stream, and hardly any takes more than twenty."""
     return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64))
 
@@ -87,7 +87,7 @@ def add_table_noise(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
         q = np.uint64(guided.guide[word >> guided.shift])
         while guided.first[q] < word:
             q += LAST_BIT
-        if q == ZERO or q == last or guided.first[q] == word:  # noqa: PLR1714 - a tuple costs
+        if q == ZERO or q == last or guided.first[q] == word:  # noqa: PLR1714, SIM109 - a tuple costs
             noise, at = long_draw(table, high[i], low[i], scratch.stream)
             if at < 0:
                 return False

@@ -26,7 +26,10 @@ def new_occupied(n: int) -> Occupied:
     """Room for n cells, at most half full."""
     slots = 1 << max(4, (2 * n).bit_length())
     return Occupied(
-        np.zeros(slots, np.uint64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64), np.zeros(slots // 8, np.uint64)
+        np.zeros(slots, np.uint64),
+        np.zeros(slots, np.uint64),
+        np.zeros(slots, np.int64),
+        np.zeros(slots // 8, np.uint64),
     )
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.window import Window
 

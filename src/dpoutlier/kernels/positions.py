@@ -18,7 +18,7 @@ def fill_positions(values: Any, lower: float, scale: float, out: Any) -> int:
     for i in range(out.shape[0]):
         value = np.float64(values[i])
         moved = (value - lower) * scale
-        above = moved if moved > 0.0 else 0.0  # false for what is no number
-        out[i] = np.uint32(above if above < LAST else LAST)
+        above = max(0.0, moved)  # false for what is no number
+        out[i] = np.uint32(min(LAST, above))
         missing += value != value  # noqa: PLR0124 - true for what is no number
     return missing

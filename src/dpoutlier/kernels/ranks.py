@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.wide import multiply_add
 
 __all__ = ["LATTICE", "NEVER", "GridArrays", "Ranks", "new_ranks", "reach", "start_ranks"]

@@ -4,11 +4,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.counts import CountTable, Scratch, look_up, new_scratch, noisy_counts_of
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_stably
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, reach, start_ranks
-from dpoutlier.kernels.wide import multiply_add
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
 __all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
@@ -67,7 +67,7 @@ class Buffers(NamedTuple):
 S_GATHERED, S_HIGH, S_LOW, S_VISITED, S_STATUS = 0, 1, 2, 3, 4
 
 
-def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int = 256) -> Buffers:
+def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int) -> Buffers:
     """For chunks of so many points."""
     room = min(ROOM, max(rule.max_cells + 1, LEAST_ROOM))
     ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
@@ -171,7 +171,15 @@ def larger_end(start: Any, end: Any, before: Any, passed: Any, max_cells: Any) -
 
 @inlined
 def visit_window(
-    n: Any, start: Any, end: Any, home_cost: Any, grid: GridArrays, table: CountTable, k: Any, rule: Rule, buffers: Buffers
+    n: Any,
+    start: Any,
+    end: Any,
+    home_cost: Any,
+    grid: GridArrays,
+    table: CountTable,
+    k: Any,
+    rule: Rule,
+    buffers: Buffers,
 ) -> Any:
     """Visit the n cells that were found, block by block, until the walk ends. Returns False if the noise needs more digits."""
     state, starts, cells = buffers.state, buffers.starts, buffers.found
@@ -205,7 +213,14 @@ def visit_window(
 
 @inlined
 def walk_on(
-    position: Any, home_high: Any, home_low: Any, home_count: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers
+    position: Any,
+    home_high: Any,
+    home_low: Any,
+    home_count: Any,
+    grid: GridArrays,
+    table: CountTable,
+    rule: Rule,
+    buffers: Buffers,
 ) -> Any:
     """Walk from a home cell that was visited. Returns False if the noise needs more digits."""
     ranks, path, state = buffers.ranks, buffers.path, buffers.state
@@ -220,8 +235,8 @@ def walk_on(
     state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
     if rule.weighted:
         state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
-    start, before = 0, 0
-    end = min(np.int64(grid.narrowest * min(1.0, FIRST_CELLS / features)), farthest) + 1
+    start = 0
+    end = np.int64(min(grid.narrowest * min(1.0, FIRST_CELLS / features), farthest)) + 1
     while state[S_STATUS] == ON_THE_WAY:
         passed = state[S_VISITED]
         for j in range(features):
@@ -252,21 +267,9 @@ def walk_on(
 
 
 @kernel
-def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
-    """Ids of the cells of each row of ``positions``."""
-    for i in range(positions.shape[0]):
-        h, v = np.uint64(0), np.uint64(0)
-        for j in range(positions.shape[1]):
-            home = (np.uint64(positions[i, j]) * np.uint64(grid.bins[j])) >> np.uint64(32)
-            if grid.wide:
-                h, v = multiply_add(h, v, np.uint64(grid.bins[j]), home)
-            else:
-                v = v * np.uint64(grid.bins[j]) + home
-        high[i], low[i] = h, v
-
-
-@kernel
-def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers, results: Results) -> bool:
+def walk_points(
+    positions: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers, results: Results
+) -> bool:
     """Algorithm 1 for each row of ``positions``, into ``results``. Returns False if the noise needs more digits."""
     n, k, state = positions.shape[0], rule.k * table.per_row, buffers.state
     high, low, count = buffers.home_high[:n], buffers.home_low[:n], buffers.home_count[:n]
@@ -286,5 +289,9 @@ def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule,
         if not walk_on(positions[i], high[i], low[i], count[i], grid, table, rule, buffers):
             return False
         results.high[i], results.low[i] = state[S_HIGH], state[S_LOW]
-        results.gathered[i], results.visited[i], results.status[i] = state[S_GATHERED], state[S_VISITED], state[S_STATUS]
+        results.gathered[i], results.visited[i], results.status[i] = (
+            state[S_GATHERED],
+            state[S_VISITED],
+            state[S_STATUS],
+        )
     return True

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.ranks import NEVER, Ranks
 
 HOME, ONE = np.uint64(0), np.uint64(1)

@@ -14,7 +14,7 @@ from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, 
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import UNSAFE_PER_ROW, NoisyCounts
-from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts
+from dpoutlier.holders.keyed import KEY_BYTES, NOISE, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 from dpoutlier.modelfile.encode import arrays_of, content_of
@@ -177,7 +177,8 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
         case "exact":
             return ExactCounts(*_occupied(arrays, partition))
         case "keyed":
-            if (content["prf"], content["sampler"]) != (PRF, SAMPLER):
+            named = [version for version, names in NOISE.items() if names == (content["prf"], content["sampler"])]
+            if not named:
                 raise ModelFileError(
                     f"the model file needs the noise of {content['prf']} with {content['sampler']}, which this dpoutlier does "
                     "not have. Other noise on the same counts would be a second release: upgrade dpoutlier."
@@ -186,7 +187,9 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
             salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
             law = DiscreteLaplace(_rational(content["rate"]))
-            return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]))
+            if named[0] > noise_of(law):
+                raise ModelFileError("the model file has noise too wide for the table that it names.")
+            return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]), named[0])
         case kind:
             raise ModelFileError(f"the model file has a holder {kind!r} that this dpoutlier does not know.")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
-from dpoutlier.kernels.wide import multiply_add_arrays
 from dpoutlier.partitions.partition import MOST_CELLS, CellIds
 
 __all__ = ["Grid", "bins_by_rule"]
@@ -104,23 +107,13 @@ class Grid:
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         """Mixed-radix numbers of the bins ``(p * b) // 2**32``, the first feature most significant."""
-        high = np.zeros(len(positions), np.uint64)
-        low = np.zeros(len(positions), np.uint64)
-        for j, bins in enumerate(self.bins):
-            home = positions[:, j].astype(np.uint64) * np.uint64(bins) >> np.uint64(32)
-            high, low = multiply_add_arrays(high, low, np.uint64(bins), home)
-        return np.stack([high, low], axis=-1)[:, np.newaxis, :]
+        words = np.empty((2, 1, len(positions)), np.uint64)
+        home_cells(np.asfortranarray(positions), self.arrays(), words[0, 0], words[1, 0])
+        return words.T
 
     def arrays(self) -> GridArrays:
-        bins = np.array(self.bins, np.int64)
-        strides = [math.prod(self.bins[j + 1 :]) for j in range(len(self.bins))]
-        low, high = (np.array([part(s) for s in strides], np.uint64) for part in (lambda s: s % 2**64, lambda s: s >> 64))
-        step = np.where(self.unit % bins == 0, self.unit // bins, 0)
-        width = 2**32 // bins + 1
-        narrowest, widest = int(width[bins > 1].min(initial=2**32)), int(width.max())
-        return GridArrays(
-            bins, self.unit, step, width, narrowest, widest, 1 / (2.0 * bins), low, high, self.n_cells > 2**64
-        )
+        """What kernels read."""
+        return _arrays(self)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}
@@ -128,6 +121,25 @@ class Grid:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
         return cls(tuple(content["bins"]))
+
+
+@lru_cache(maxsize=64)
+def _arrays(grid: Grid) -> GridArrays:
+    bins, unit = np.array(grid.bins, np.int64), grid.unit
+    strides = list(accumulate(grid.bins[:0:-1], mul, initial=1))[::-1]
+    width = 2**32 // bins + 1
+    return GridArrays(
+        bins=bins,
+        unit=unit,
+        step=np.where(unit % bins == 0, unit // bins, 0),
+        width=width,
+        narrowest=int(width[bins > 1].min(initial=2**32)),
+        widest=int(width.max()),
+        inverse=1 / (2.0 * bins),
+        low=np.array([stride % 2**64 for stride in strides], np.uint64),
+        high=np.array([stride >> 64 for stride in strides], np.uint64),
+        wide=grid.n_cells > 2**64,
+    )
 
 
 def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
-from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.ranks import LATTICE
 from dpoutlier.kernels.walk import LIMB, Results, Rule, new_buffers, walk_points
+from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 
@@ -92,28 +95,37 @@ class NearestCells:
             outlying=self.exhausted == "outlying",
         )
 
-    def walk(self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1) -> Walks:
+    def walk(self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1) -> Walks:
         """Algorithm 1 for each row of ``positions``."""
-        assert isinstance(partition, Grid)
-        grid, table, rule = partition.arrays(), counts.table(), self.rule()
-        positions = np.ascontiguousarray(positions)
-        results = Results(*(np.empty(len(positions), np.int64) for _ in Results._fields))
+        n = len(positions)
+        walks = Walks(np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64))
 
-        def work(part: slice) -> None:
-            buffers = new_buffers(grid, rule, part.stop - part.start)
-            walk_points(positions[part], grid, table, rule, buffers, Results(*(array[part] for array in results)))
+        def start() -> Callable[[slice], None]:
+            walker = _Walker(self, partition, counts)
 
-        in_chunks(len(positions), n_jobs, work)
-        edge = LATTICE if rule.from_point else grid.unit
-        scores = _joined(results.high, results.low) / edge
-        if self.weighted:
-            scores = scores / table.per_row
-        return Walks(scores, results.gathered / table.per_row, results.visited, results.status)
+            def work(part: slice) -> None:
+                walker(positions[part], walks.scores[part])
+                found = walker.results
+                walks.gathered[part] = found.gathered[: part.stop - part.start] / walker.table.per_row
+                walks.visited[part] = found.visited[: part.stop - part.start]
+                walks.status[part] = found.status[: part.stop - part.start]
+
+            return work
+
+        in_chunks(n, n_jobs, start)
+        return walks
 
     def outlier_scores(
-        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
     ) -> NDArray[np.float64]:
-        return self.walk(positions, partition, counts, n_jobs).scores
+        scores = np.empty(len(positions))
+
+        def start() -> Callable[[slice], None]:
+            walker = _Walker(self, partition, counts)
+            return lambda part: walker(positions[part], scores[part])
+
+        in_chunks(len(positions), n_jobs, start)
+        return scores
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
         """Public levels: for basic scores of cells the distances that a cell can have, else a ladder of equal ratios."""
@@ -134,6 +146,31 @@ class NearestCells:
         return cls(**{key: value for key, value in content.items() if key != "name"})
 
 
-def _joined(high: NDArray[np.int64], low: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``high * 2**24 + low`` as floats."""
-    return np.asarray(high.astype(np.float64) * float(1 << LIMB) + low)
+class _Walker:
+    """Walks of one thread, chunk by chunk, in buffers that are made once."""
+
+    def __init__(self, scorer: NearestCells, partition: Partition, counts: NoisyCounts) -> None:
+        assert isinstance(partition, Grid)
+        self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
+        self.table = kernel_table(counts)
+        self.results = Results(*(np.empty(0, np.int64) for _ in Results._fields))
+
+    def __call__(self, positions: NDArray[np.uint32], scores: NDArray[np.float64]) -> None:
+        """Scores of a chunk. How the walks went stays in ``results``."""
+        n = len(positions)
+        if n > len(self.results.low):
+            self._make_buffers(n)
+        positions = np.asfortranarray(positions)
+        while not walk_points(positions, self.grid, self.table, self.rule, self.buffers, self.results):
+            self.digits *= 2
+            self.table = self.counts.table(self.digits)
+            self._make_buffers(n)
+        # high * 2**24 + low, in the cube's edge and in rows.
+        scores[:] = self.results.high[:n] * float(1 << LIMB) + self.results.low[:n]
+        scores /= LATTICE if self.rule.from_point else self.grid.unit
+        if self.rule.weighted:
+            scores /= self.table.per_row
+
+    def _make_buffers(self, n: int) -> None:
+        self.results = Results(*(np.empty(n, np.int64) for _ in Results._fields))
+        self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)

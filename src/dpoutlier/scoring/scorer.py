@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.rows import Positions
 
 __all__ = ["Scorer"]
 
@@ -19,7 +20,7 @@ class Scorer(Protocol):
         """The word for it in files."""
 
     def outlier_scores(
-        self, positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
     ) -> NDArray[np.float64]:
         """Larger means more outlying."""
 

@@ -1,12 +1,13 @@
-"""Chunks of points in threads: kernels release the GIL, and a point's score does not depend on its chunk."""
+"""Chunks of rows in threads: kernels release the GIL, and what is made of a row does not depend on its chunk."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 from dpoutlier._validate import bad, is_whole
 
-__all__ = ["in_chunks", "thread_count"]
+__all__ = ["chunks_of", "in_chunks", "thread_count"]
 
 LEAST_CHUNK = 64
 MOST_CHUNK = 4096  # a kernel cannot be interrupted, so a chunk must not take long
@@ -21,13 +22,40 @@ def thread_count(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
-def in_chunks(n: int, threads: int, work: Callable[[slice], None]) -> None:
-    """Call ``work`` on slices that cover range(n)."""
-    size = min(max(LEAST_CHUNK, -(-n // (4 * threads))), MOST_CHUNK)
-    chunks = [slice(first, min(first + size, n)) for first in range(0, n, size)]
+def chunks_of(n: int, threads: int, most: int = MOST_CHUNK) -> list[slice]:
+    """Slices that cover range(n): several for each thread, since some points take far longer than others."""
+    size = min(max(LEAST_CHUNK, -(-n // (8 * threads))), most)
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]], *, most: int = MOST_CHUNK) -> None:
+    """Call ``start`` once in each thread, and what it returns on slices that together cover range(n)."""
+    chunks = chunks_of(n, threads, most)
     if threads == 1 or len(chunks) < 2:
+        work = start()
         for chunk in chunks:
             work(chunk)
         return
+    rest, lock, failed = iter(chunks), Lock(), False
+
+    def take() -> Iterator[slice]:
+        while not failed:
+            with lock:
+                chunk = next(rest, None)
+            if chunk is None:
+                return
+            yield chunk
+
+    def run() -> None:
+        nonlocal failed
+        try:
+            work = start()
+            for chunk in take():
+                work(chunk)
+        except BaseException:
+            failed = True
+            raise
+
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, chunks))
+        for done in [pool.submit(run) for _ in range(min(threads, len(chunks)))]:
+            done.result()

@@ -1,13 +1,25 @@
-"""Exact counts of the occupied cells."""
+"""Exact counts of the occupied cells: one pass over the rows, block by block, in threads."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.kernels.count_grid import BLOCK, MOST_BINS, BinArrays, count_by_columns, count_by_rows
+from dpoutlier.kernels.occupied import Occupied, new_occupied
+from dpoutlier.kernels.tally import tally_dense, tally_sparse
+from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import CellIds, Partition
+from dpoutlier.rows import Positions, Rows
+from dpoutlier.scoring.threads import in_chunks
 
 __all__ = ["Counts", "count_rows"]
+
+MOST_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
+CHUNK = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -18,11 +30,99 @@ class Counts:
     counts: NDArray[np.int64]
 
 
-def count_rows(positions: NDArray[np.uint32], partition: Partition) -> Counts:
+def count_rows(positions: Positions, partition: Partition, n_jobs: int = 1) -> Counts:
     """Count each row once in each of its ``partition.cells_per_row`` cells."""  # (P1)
-    ids = partition.cells(positions).reshape(-1, 2)
-    ids = ids[np.lexsort((ids[:, 1], ids[:, 0]))]
-    first = np.ones(len(ids), np.bool_)
-    first[1:] = (ids[1:] != ids[:-1]).any(axis=1)
-    starts = np.flatnonzero(first)
-    return Counts(ids[starts], np.diff(np.append(starts, len(ids))).astype(np.int64))
+    tallies: list[Any] = []  # one for each thread
+
+    def start() -> Any:
+        tallies.append(_tally(positions, partition))
+        return tallies[-1]
+
+    in_chunks(len(positions), n_jobs, start, most=CHUNK)
+    found: Counts = tallies[0].total(tallies[1:])
+    return found
+
+
+def _tally(positions: Any, partition: Partition) -> _Dense | _Sparse:
+    if partition.n_cells > MOST_COUNTERS:
+        return _Sparse(positions, partition)
+    floats = isinstance(positions, Rows) and isinstance(positions.values, np.ndarray)
+    if floats and isinstance(partition, Grid) and max(partition.bins) <= MOST_BINS:
+        return _Straight(positions, partition)
+    return _Dense(positions, partition)
+
+
+class _Dense:
+    """A counter for every cell."""
+
+    def __init__(self, positions: Positions, partition: Partition) -> None:
+        self.positions, self.partition = positions, partition
+        self.counts = np.zeros(partition.n_cells, np.int64)
+
+    def __call__(self, part: slice) -> None:
+        cells = self.partition.cells(self.positions[part])
+        for k in range(self.partition.cells_per_row):
+            tally_dense(cells[:, k, 1], self.counts)
+
+    def total(self, others: list[_Dense]) -> Counts:
+        counts = sum((other.counts for other in others), self.counts)
+        occupied = np.flatnonzero(counts)
+        ids = np.zeros((len(occupied), 2), np.uint64)
+        ids[:, 1] = occupied
+        return Counts(ids, counts[occupied].astype(np.int64))
+
+
+class _Straight(_Dense):
+    """The same, for an array of floats on a grid: from values to counters, with nothing between."""
+
+    def __init__(self, positions: Rows, partition: Grid) -> None:
+        super().__init__(positions, partition)
+        domain, grid = positions.domain, partition.arrays()
+        self.values = positions.values
+        self.bins = BinArrays(
+            np.array(domain.lower),
+            np.array(domain.scales),
+            grid.bins / 2.0**32,
+            grid.bins - 1.0,
+            grid.low.astype(np.float64),
+        )
+        self.ids, self.whole = np.empty(BLOCK), np.empty(BLOCK, np.int32)
+
+    def __call__(self, part: slice) -> None:
+        assert isinstance(self.values, np.ndarray)
+        count = count_by_rows if self.values.flags.c_contiguous else count_by_columns
+        count(self.values[part], self.bins, self.ids, self.whole, self.counts)
+
+
+class _Sparse:
+    """A hash table of the occupied cells, twice as large whenever it is half full."""
+
+    def __init__(self, positions: Positions, partition: Partition) -> None:
+        self.positions, self.partition = positions, partition
+        self.occupied, self.used = new_occupied(1024), np.zeros(1, np.int64)
+
+    def __call__(self, part: slice) -> None:
+        cells = self.partition.cells(self.positions[part])
+        ones = np.ones(len(cells), np.int64)
+        for k in range(self.partition.cells_per_row):
+            self.add(cells[:, k, 0], cells[:, k, 1], ones)
+
+    def add(self, high: NDArray[np.uint64], low: NDArray[np.uint64], amounts: NDArray[np.int64]) -> None:
+        done = 0
+        while (done := tally_sparse(high, low, amounts, self.occupied, self.used, done)) < len(low):
+            full, self.occupied = self.occupied, new_occupied(len(self.occupied.count))
+            self.used[0] = 0
+            self.add(*_entries(full))
+
+    def total(self, others: list[_Sparse]) -> Counts:
+        for other in others:
+            self.add(*_entries(other.occupied))
+        high, low, counts = _entries(self.occupied)
+        order = np.lexsort((low, high))
+        return Counts(np.stack([high[order], low[order]], axis=-1), counts[order])
+
+
+def _entries(occupied: Occupied) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+    """(high, low, count) of the occupied slots."""
+    at = np.flatnonzero(occupied.count)
+    return occupied.high[at], occupied.low[at], occupied.count[at]

@@ -16,6 +16,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
 from dpoutlier.trusted.counts import Counts, count_rows
 from dpoutlier.trusted.reference import read_reference
@@ -38,7 +39,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         partition = _partition(plan, n_hint)
     else:
         n_hint = plan.n_hint
-    counts, paid = _release_counts(count_rows(positions, partition), partition, plan, source)
+    counts, paid = _release_counts(count_rows(positions, partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
         domain=plan.domain,
@@ -95,13 +96,13 @@ def _release_small(
     return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
 
 
-def _buy_n_hint(positions: NDArray[np.uint32], plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+def _buy_n_hint(positions: Positions, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
     exact = np.array([len(positions)], np.int64)
     noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 
-def _buy_threshold(positions: NDArray[np.uint32], model: Model, plan: Plan, source: ByteSource) -> Model:
+def _buy_threshold(positions: Positions, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
     levels = plan.scorer.levels(model.partition)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
 from dpoutlier.lattice import unit_cube
+from dpoutlier.rows import Positions
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.reference import read_reference
 
@@ -22,13 +23,13 @@ class ReferenceNeighbours:
         from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - slow to import, and only needed here
 
         self.domain, self.k, self.weighted = domain, k, weighted
-        rows = unit_cube(read_reference(reference, domain))
+        rows = unit_cube(read_reference(reference, domain)[:])
         self._n_rows = len(rows)
         self._search = NearestNeighbors().fit(rows) if self._n_rows else None
 
-    def outlier_scores(self, positions: NDArray[np.uint32]) -> NDArray[np.float64]:
+    def outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
         """Distance to the k-th nearest row, or the sum over the k nearest. Rows that do not exist lie at the diameter."""
-        return self._scores(unit_cube(positions), len(positions), self._n_rows)
+        return self._scores(unit_cube(positions[:]), len(positions), self._n_rows)
 
     def score_histogram(self, target_fpr: float) -> ScoreHistogram:
         """Scores of the rows themselves, each without itself: exact, since nothing here is private."""

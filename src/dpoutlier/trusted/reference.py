@@ -3,12 +3,10 @@
 import warnings
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpoutlier import tables
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
+from dpoutlier.rows import Rows
 
 __all__ = ["UNREADABLE", "read_reference"]
 
@@ -18,12 +16,12 @@ UNREADABLE = (
 )
 
 
-def read_reference(reference: Any, domain: Domain) -> NDArray[np.uint32]:
-    """Lattice positions of the rows; each depends on its own row alone."""  # (P5)
+def read_reference(reference: Any, domain: Domain) -> Rows:
+    """The rows, whose lattice positions are made block by block; each depends on its own row alone."""  # (P5)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return domain.positions(tables.columns(reference))
+            return Rows(tables.values(reference), domain)
     except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
         pass
     # Raised out here, so that the error carries no other one as its context.

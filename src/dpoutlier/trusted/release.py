@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.holders.holder import UNSAFE_PER_ROW
-from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts
+from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import ByteSource
@@ -37,4 +37,4 @@ def release_keyed(
 ) -> KeyedCounts:
     """The same noise in law, computed when a cell is asked for. The salt is fresh, also under a given key."""  # (P4)
     key = source.read(KEY_BYTES) if key is None else key
-    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, unsafe_float)
+    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, unsafe_float, noise_of(law))
