@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpoutlier.detectors.fitted import FittedDetector
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
@@ -19,6 +20,7 @@ __all__ = [
     "KNN",
     "Bounds",
     "DPGridKNN",
+    "FittedDetector",
     "GridKNN",
     "Guarantee",
     "Neighbours",
@@ -31,6 +33,7 @@ _HOME = {
     "KNN": "detectors.knn",
     "Bounds": "domain",
     "DPGridKNN": "detectors.grid",
+    "FittedDetector": "detectors.fitted",
     "GridKNN": "detectors.grid",
     "Guarantee": "guarantee",
     "Neighbours": "guarantee",

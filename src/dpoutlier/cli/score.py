@@ -10,7 +10,7 @@ from dpoutlier.cli.errors import errors_for_people
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpoutlier.detectors.partitioned import PartitionedDetector
+    from dpoutlier.detectors.fitted import FittedDetector
 
 __all__ = ["score"]
 
@@ -45,7 +45,7 @@ def score(
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
         write = None if output is None else table_writer(output, overwrite=force)
-        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX)).set_params(n_jobs=jobs)
+        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=jobs)
         if target_fpr is not None or threshold is not None:
             detector.set_threshold(target_fpr=target_fpr, score=threshold)
         domain = detector.model_.domain
@@ -70,7 +70,7 @@ def _check_names(path: Path, table: "pa.Table") -> None:
         raise PointsError(f"{path} has a column {taken[0]!r}, which scoring would add. Rename it, or leave it out.")
 
 
-def _scored(detector: "PartitionedDetector", table: "pa.Table") -> "pa.Table":
+def _scored(detector: "FittedDetector", table: "pa.Table") -> "pa.Table":
     """The table with its scores, in batches."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415

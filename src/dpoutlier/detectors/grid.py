@@ -14,8 +14,7 @@ from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
-from dpoutlier.rows import Positions
-from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["DPGridKNN", "GridKNN"]
@@ -38,15 +37,6 @@ class _OnGrid(PartitionedDetector):
     def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
         grid = Grid.of(self.bins, n_features)
         return lambda _n_hint, _epsilon: grid
-
-    def walk(self, X: Any) -> Walks:
-        """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
-        return self._of_points(X, self._walk)
-
-    def _walk(self, positions: Positions) -> Walks:
-        scorer = self.model_.scorer
-        assert isinstance(scorer, NearestCells)
-        return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:

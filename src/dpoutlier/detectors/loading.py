@@ -1,18 +1,17 @@
-"""A fitted detector from a model file."""
+"""A fit from a model file."""
 
 from pathlib import Path
 
-from dpoutlier.detectors.grid import DPGridKNN, GridKNN
-from dpoutlier.detectors.partitioned import PartitionedDetector
+from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.modelfile import load_model
 
 __all__ = ["load"]
 
-DETECTORS: dict[str, type[PartitionedDetector]] = {"GridKNN": GridKNN, "DPGridKNN": DPGridKNN}
+DETECTORS = {"GridKNN": "dpoutlier.detectors.grid.GridKNN", "DPGridKNN": "dpoutlier.detectors.grid.DPGridKNN"}
 
 
-def load(path: str | Path, *, secret: bool = False) -> PartitionedDetector:
+def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:
     """Load a detector that was saved, ready to score.
 
     Parameters
@@ -20,10 +19,12 @@ def load(path: str | Path, *, secret: bool = False) -> PartitionedDetector:
     path : str or Path
     secret : bool
         Say that you know that the file is secret (``*.secret.dpo``). Without it only publishable models are opened.
+    n_jobs : int, optional
+        Threads for scoring; -1 for all cores.
     """
     model = load_model(path, secret=secret)
     if model.detector not in DETECTORS:
         raise ModelFileError(
             f"{path} holds a {model.detector!r}, a detector that this dpoutlier does not know: upgrade it."
         )
-    return DETECTORS[model.detector]._of_model(model)  # noqa: SLF001 - its sister module
+    return FittedDetector(model, DETECTORS[model.detector], n_jobs)

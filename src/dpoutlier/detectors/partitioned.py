@@ -6,26 +6,19 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier._validate import bad, is_whole, one_of, share, true_or_false
 from dpoutlier.detectors.base import Detector
+from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.domain import Bounds, Domain
 from dpoutlier.exceptions import UnsafeWarning
 from dpoutlier.guarantee import Guarantee, as_epsilon
 from dpoutlier.model import Model
-from dpoutlier.modelfile import save_model
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
-from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threads import thread_count
-from dpoutlier.statement import PrivacyStatement
 from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["PartitionedDetector", "PrivateDetector"]
@@ -37,11 +30,8 @@ SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses
 FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
 
 
-class PartitionedDetector(Detector):
+class PartitionedDetector(HoldsModel, Detector):
     """A detector whose fitted state is one ``model_``."""
-
-    model_: Model
-    n_jobs: Any
 
     @abstractmethod
     def _make_scorer(self) -> Scorer: ...
@@ -77,36 +67,6 @@ class PartitionedDetector(Detector):
             "bounds": Bounds(domain.lower, domain.upper, domain.names),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the model to a file: ``.dpo`` if it may be published, ``.secret.dpo`` (mode 0600) if it must not."""
-        check_is_fitted(self)
-        return save_model(self.model_, path, overwrite=overwrite)
-
-    def privacy_statement(self) -> PrivacyStatement:
-        """What the fit promises, as data; print it for the page."""
-        check_is_fitted(self)
-        return self.model_.privacy_statement()
-
-    @property
-    def guarantee_(self) -> Guarantee:
-        check_is_fitted(self)
-        return self.model_.guarantee
-
-    def _fitted_domain(self) -> Domain:
-        return self.model_.domain
-
-    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
-        return self.model_.outlier_scores(positions, thread_count(self.n_jobs))
-
-    def _threshold(self) -> float | None:
-        return self.model_.threshold
-
-    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
-        if target_fpr is not None:
-            self.model_ = self.model_.with_target_fpr(target_fpr)
-        elif score is not None:
-            self.model_ = self.model_.with_threshold(score)
 
     def _target_fpr(self) -> float | None:
         return None if self.target_fpr is None else share(target_fpr=self.target_fpr)

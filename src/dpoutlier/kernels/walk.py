@@ -236,7 +236,7 @@ def walk_on(
     if rule.weighted:
         state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
     start = 0
-    end = np.int64(min(grid.narrowest * min(1.0, FIRST_CELLS / features), farthest)) + 1
+    end = 1 + int(min(grid.narrowest * min(1.0, FIRST_CELLS / features), farthest))
     while state[S_STATUS] == ON_THE_WAY:
         passed = state[S_VISITED]
         for j in range(features):

@@ -1,0 +1,97 @@
+"""A fit as it is loaded from a file: it scores, and does not fit again."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.detectors.scores import ScoresPoints
+from dpoutlier.domain import Domain
+from dpoutlier.guarantee import Guarantee
+from dpoutlier.model import Model
+from dpoutlier.modelfile import save_model
+from dpoutlier.rows import Positions
+from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+from dpoutlier.scoring.threads import thread_count
+from dpoutlier.statement import PrivacyStatement
+
+__all__ = ["FittedDetector", "HoldsModel", "Walks"]
+
+
+class HoldsModel(ScoresPoints):
+    """Whose fitted state is one ``model_``."""
+
+    model_: Model
+    n_jobs: Any
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the model to a file: ``.dpo`` if it may be published, ``.secret.dpo`` (mode 0600) if it must not."""
+        self._check_fitted()
+        return save_model(self.model_, path, overwrite=overwrite)
+
+    def privacy_statement(self) -> PrivacyStatement:
+        """What the fit promises, as data; print it for the page."""
+        self._check_fitted()
+        return self.model_.privacy_statement()
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        self._check_fitted()
+        return self.model_.guarantee
+
+    def walk(self, X: Any) -> Walks:
+        """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
+        self._check_fitted()
+        if not isinstance(self.model_.scorer, NearestCells):
+            raise TypeError(f"a {self.model_.detector} does not walk from cell to cell.")
+        return self._of_points(X, self._walk)
+
+    def _walk(self, positions: Positions) -> Walks:
+        scorer = self.model_.scorer
+        assert isinstance(scorer, NearestCells)
+        return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
+
+    def _fitted_domain(self) -> Domain:
+        return self.model_.domain
+
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
+        return self.model_.outlier_scores(positions, thread_count(self.n_jobs))
+
+    def _threshold(self) -> float | None:
+        return self.model_.threshold
+
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
+        if target_fpr is not None:
+            self.model_ = self.model_.with_target_fpr(target_fpr)
+        elif score is not None:
+            self.model_ = self.model_.with_threshold(score)
+
+
+class FittedDetector(HoldsModel):
+    """What ``load`` returns: all that a fitted detector does but fitting.
+
+    It starts without scikit-learn, whose import alone takes longer than to load a model and score a million points.
+    ``estimator()`` gives the detector itself, for a pipeline or to fit again with the same arguments.
+
+    Attributes
+    ----------
+    n_jobs : int or None
+        Threads for scoring; -1 for all cores.
+    """
+
+    def __init__(self, model: Model, estimator: str, n_jobs: int | None = None) -> None:
+        self.model_, self._estimator, self.n_jobs = model, estimator, n_jobs
+        self._keep_schema(model.domain)
+
+    def __repr__(self) -> str:
+        return f"<fitted {self.model_.detector}: {self.model_!r}>"
+
+    def estimator(self) -> Any:
+        """The fitted detector as scikit-learn's estimator, with the arguments that it was fitted with."""
+        module, name = self._estimator.rsplit(".", 1)
+        detector = getattr(import_module(module), name)._of_model(self.model_)  # noqa: SLF001 - its sister module
+        return detector.set_params(n_jobs=self.n_jobs)

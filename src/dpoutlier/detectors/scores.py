@@ -1,0 +1,123 @@
+"""Scoring with something fitted, in scikit-learn's words. Free of scikit-learn itself, whose import takes a second."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier._validate import bad
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
+from dpoutlier.rows import MissingValueError, Positions
+
+__all__ = ["ScoresPoints"]
+
+R = TypeVar("R")
+
+
+class ScoresPoints(ABC):
+    """What can be done with a fit. ``score_samples`` is the negative of ``outlier_scores``, and here alone the sign turns."""
+
+    n_features_in_: int
+
+    @abstractmethod
+    def _fitted_domain(self) -> Domain:
+        """The domain of the fit; called only on what is fitted."""
+
+    @abstractmethod
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _threshold(self) -> float | None: ...
+
+    @abstractmethod
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
+
+    def _check_fitted(self) -> None:  # noqa: B027 - what is made by a fit has nothing to check
+        """Raise if nothing is fitted yet."""
+
+    def _keep_schema(self, domain: Domain) -> None:
+        """What scikit-learn keeps of the schema; set when a fit has succeeded, and not before."""
+        self.n_features_in_ = domain.n_features
+        if domain.names is not None:
+            self.feature_names_in_ = np.array(domain.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_points(self, X: Any) -> Domain:
+        """The domain, after a check that the columns are those of the fit."""
+        self._check_fitted()
+        domain = self._fitted_domain()
+        n_columns, names = tables.number_of_columns(X), tables.column_names(X)
+        same = n_columns == domain.n_features and (names is None or names == list(domain.names or ()))
+        if not same and (tables.is_frame(X) or domain.names is None):
+            from sklearn.utils.validation import validate_data  # noqa: PLC0415 - slow to import, and has the right words
+
+            validate_data(self, X, skip_check_array=True, reset=False)
+        return domain
+
+    def points(self, X: Any) -> NDArray[np.float64]:
+        """Points as an array of shape (n, n_features), checked against the fit."""
+        return tables.points_array(X, self._check_points(X))
+
+    def outlier_scores(self, X: Any) -> NDArray[np.float64]:
+        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
+        return self._of_points(X, self._outlier_scores)
+
+    def _of_points(self, X: Any, function: Callable[[Positions], R]) -> R:
+        """A function of the points' positions; where a value is missing, an error that says which."""
+        domain = self._check_points(X)
+        try:
+            return function(tables.points_rows(X, domain))
+        except MissingValueError:
+            pass
+        raise tables.missing_value(X, domain)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """The negative of ``outlier_scores``: larger means more normal."""
+        return -self.outlier_scores(X)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """``score_samples`` minus ``offset_``: negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
+        return self.labels(self.outlier_scores(X))
+
+    def labels(self, outlier_scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """What ``predict`` says of points with these scores."""
+        return np.where(-outlier_scores - self.offset_ >= 0, 1, -1)
+
+    def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
+        """Which points have a value outside the declared bounds; they were scored as if it lay on the bound."""
+        return np.asarray(self._check_points(X).outside(self.points(X)).any(axis=1))
+
+    @property
+    def offset_(self) -> float:
+        """Minus the outlier score past which a point is predicted to be an outlier."""
+        self._check_fitted()
+        threshold = self._threshold()
+        if threshold is None:
+            raise ThresholdNotSetError(
+                "no threshold is set, so there is nothing to predict with; scores need none. Fit with target_fpr=0.05 to "
+                "buy one, or call set_threshold(score=...)."
+            )
+        return 0.0 - threshold
+
+    def set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> Self:
+        """Move the threshold: to an expected false-positive rate, or to an outlier score. Free of privacy cost."""
+        self._check_fitted()
+        if (target_fpr is None) == (score is None):
+            raise InvalidParameterError("set_threshold takes either target_fpr or score, and exactly one of them.")
+        if score is not None and (isinstance(score, bool) or not isinstance(score, numbers.Real) or math.isnan(score)):
+            raise bad("score", "a number", score)
+        self._set_threshold(target_fpr=target_fpr, score=score)
+        return self
