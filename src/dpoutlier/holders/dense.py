@@ -43,6 +43,9 @@ class DenseCounts:
         per_row = UNSAFE_PER_ROW if self.unsafe_float else 1
         return empty_table(DENSE)._replace(dense=_compact(self.counts), per_row=per_row)
 
+    def listed(self) -> None:
+        return None  # noise lies on every cell
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"counts": self.counts}
 

@@ -32,6 +32,9 @@ class ExactCounts:
     def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - no noise, no digits
         return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.exact))
 
+    def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
+        return self.ids, self.exact
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"ids": self.ids, "exact": self.exact}
 

@@ -33,6 +33,9 @@ class NoisyCounts(Protocol):
     def table(self, digits: int = DIGITS) -> CountTable:
         """What kernels read, with so many digits in the table of the noise. Ask ``kernel_table``, which keeps it."""
 
+    def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
+        """Ids and counts of all cells that do not count zero, if the holder lists them; None if any cell may count."""
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds."""
 

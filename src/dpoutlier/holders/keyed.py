@@ -86,6 +86,9 @@ class KeyedCounts:
             return exact
         return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law, digits))
 
+    def listed(self) -> None:
+        return None  # noise lies on every cell, and which of them are occupied is secret
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {
             "ids": self.ids,

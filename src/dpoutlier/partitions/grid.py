@@ -96,6 +96,21 @@ class Grid:
         found = np.unique([x for _, x in reached])
         return found if len(found) <= most else found[np.linspace(0, len(found) - 1, most).astype(np.int64)]
 
+    def most_within(self, max_depth: int | None) -> int:
+        """No more cells than this lie within ``max_depth`` steps of any cell.
+
+        >>> Grid((9, 9)).most_within(1), Grid((9, 9)).most_within(None)
+        (5, 81)
+        """
+        if max_depth is None or max_depth >= sum(self.bins):
+            return self.n_cells
+        reached = [1] + [0] * max_depth  # vectors of so many steps
+        for bins in self.bins:
+            # Within t steps lie at most 2 t other bins.
+            new = [min(2 * t, bins - 1) - min(2 * (t - 1), bins - 1) if t else 1 for t in range(max_depth + 1)]
+            reached = [sum(reached[t - s] * new[s] for s in range(t + 1)) for t in range(max_depth + 1)]
+        return min(sum(reached), self.n_cells)
+
     def _farthest(self, max_depth: int) -> int:
         """The largest distance within ``max_depth`` steps: the longest steps, those of the fewest bins, first."""
         distance = 0

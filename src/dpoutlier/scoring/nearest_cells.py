@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
 from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.ranks import LATTICE
-from dpoutlier.kernels.walk import LIMB, Results, Rule, new_buffers, walk_points
+from dpoutlier.kernels.stored import LEAVE, MOST_STEPS, StoredCells, decode_cells, new_stored_buffers, walk_stored
+from dpoutlier.kernels.stored import MOST_K as MOST_STORED_K
+from dpoutlier.kernels.walk import CAPPED, LIMB, Results, Rule, new_buffers, walk_points
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.partition import CellIds, Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
@@ -23,6 +26,9 @@ from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 __all__ = ["NearestCells", "Walks"]
 
 NO_LIMIT = 2**40
+LEAST_CROSSOVER = 256
+CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
+MOST_TABLES = 2**16  # bins of all features together
 MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
@@ -121,7 +127,7 @@ class NearestCells:
         scores = np.empty(len(positions))
 
         def start() -> Callable[[slice], None]:
-            walker = _Walker(self, partition, counts)
+            walker = _Walker(self, partition, counts, scores_only=True)
             return lambda part: walker(positions[part], scores[part])
 
         in_chunks(len(positions), n_jobs, start)
@@ -149,10 +155,14 @@ class NearestCells:
 class _Walker:
     """Walks of one thread, chunk by chunk, in buffers that are made once."""
 
-    def __init__(self, scorer: NearestCells, partition: Partition, counts: NoisyCounts) -> None:
+    def __init__(
+        self, scorer: NearestCells, partition: Partition, counts: NoisyCounts, *, scores_only: bool = False
+    ) -> None:
         assert isinstance(partition, Grid)
+        self.scores_only = scores_only
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
         self.table = kernel_table(counts)
+        self.stored = _stored_cells(scorer, partition, counts)
         self.results = Results(*(np.empty(0, np.int64) for _ in Results._fields))
 
     def __call__(self, positions: NDArray[np.uint32], scores: NDArray[np.float64]) -> None:
@@ -161,16 +171,68 @@ class _Walker:
         if n > len(self.results.low):
             self._make_buffers(n)
         positions = np.asfortranarray(positions)
-        while not walk_points(positions, self.grid, self.table, self.rule, self.buffers, self.results):
-            self.digits *= 2
-            self.table = self.counts.table(self.digits)
-            self._make_buffers(n)
+        if self.stored is None:
+            self._walk(positions, self.rule)
+        else:
+            self._walk_or_look(positions, *self.stored)
         # high * 2**24 + low, in the cube's edge and in rows.
         scores[:] = self.results.high[:n] * float(1 << LIMB) + self.results.low[:n]
         scores /= LATTICE if self.rule.from_point else self.grid.unit
         if self.rule.weighted:
             scores /= self.table.per_row
 
+    def _walk(self, positions: NDArray[np.uint32], rule: Rule) -> None:
+        while not walk_points(positions, self.grid, self.table, rule, self.buffers, self.results):
+            self.digits *= 2
+            self.table = self.counts.table(self.digits)
+            self._make_buffers(len(positions))
+
+    def _walk_or_look(self, positions: NDArray[np.uint32], cells: StoredCells, ids: CellIds, crossover: int) -> None:
+        """Walk up to the crossover. Where that was not enough look at the stored cells, and walk on only if these cannot tell."""
+        self._walk(positions, self.rule._replace(max_cells=crossover))
+        far = np.flatnonzero(self.results.status[: len(positions)] == CAPPED)
+        if not len(far):
+            return
+        looking = new_stored_buffers(cells, self.rule.k)
+        walk_stored(
+            positions, far, self.grid, self.rule, cells, ids, not self.scores_only, looking, self.buffers, self.results
+        )
+        far = far[self.results.status[far] == LEAVE]
+        if len(far):
+            kept = self.results
+            self._make_buffers(len(far))
+            self._walk(np.asfortranarray(positions[far]), self.rule)
+            for all_points, left in zip(kept, self.results, strict=True):
+                all_points[far] = left[: len(far)]
+            self._make_buffers(len(kept.low))
+            self.results = kept
+
     def _make_buffers(self, n: int) -> None:
         self.results = Results(*(np.empty(n, np.int64) for _ in Results._fields))
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
+
+
+def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tuple[StoredCells, CellIds, int] | None:
+    """The stored cells of a holder, their ids and how many cells to visit before looking at them; None if that never pays.
+
+    It pays only where ``max_cells`` cannot stop a walk: else all cells before the stored ones would have to be counted.
+    """
+    listed, rule = counts.listed(), scorer.rule()
+    if listed is None or rule.k > MOST_STORED_K or sum(grid.bins) > MOST_TABLES:
+        return None
+    most = grid.most_within(scorer.max_depth)
+    deep = rule.max_depth < MOST_STEPS and (rule.max_depth + 1) * grid.n_features >= MOST_STEPS
+    crossover = max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
+    if deep or crossover >= most or most > rule.max_cells:
+        return None
+    cells = _decoded.get(counts)
+    if cells is None:
+        bins = np.empty((grid.n_features, len(listed[0])), np.uint16)
+        high, low = np.ascontiguousarray(listed[0][:, 0]), np.ascontiguousarray(listed[0][:, 1])
+        decode_cells(high, low, grid.arrays().bins, bins)
+        first = np.append(0, np.cumsum(grid.bins)).astype(np.int64)
+        cells = _decoded[counts] = StoredCells(bins, np.array(listed[1]), first)
+    return cells, np.array(listed[0]), crossover
+
+
+_decoded: WeakKeyDictionary[Any, StoredCells] = WeakKeyDictionary()
