@@ -161,3 +161,59 @@ def siphash_2_4(key: bytes, message: bytes) -> int:
     v[2] ^= 0xFF
     rounds(v, 4)
     return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+# The sampler by the distribution function, on fractions and one stream of words ----------------------------------------
+
+
+BITS = 600  # of fixed point; all that is computed here is right to 500 and more
+
+
+def exp_minus(x: Fraction) -> int:
+    """exp(-x) * 2**BITS: the series at x / 2**32, squared 32 times."""
+    one = 1 << BITS
+    small = (x.numerator << BITS) // (x.denominator << 32)
+    term, total, n = one, one, 0
+    while term:
+        n += 1
+        term = term * small // (n << BITS)
+        total += -term if n % 2 else term
+    for _ in range(32):
+        total = total * total >> BITS
+    return total
+
+
+def tails(rate: Fraction, n: int) -> list[int]:
+    """P(Z >= j) * 2**BITS for j = 1..n: a**j / (1 + a) with a = exp(-rate)."""
+    a = exp_minus(rate)
+    found = [(1 << 2 * BITS) // ((1 << BITS) + a)]
+    for _ in range(n):
+        found.append(found[-1] * a >> BITS)
+    return found[1:]
+
+
+def outcome_by_distribution(thresholds: Sequence[int], words: Iterator[int]) -> int:
+    """How many thresholds lie below U, the number whose digits in base 2**64 are the words: read until it is certain."""
+    low, bits = 0, BITS
+    while True:
+        bits -= 64
+        low += next(words) << bits
+        surely = sum(t <= low for t in thresholds)
+        if surely == sum(t < low + (1 << bits) for t in thresholds):
+            return surely
+
+
+def discrete_laplace_by_distribution(rate: Fraction, n: int, words: Iterator[int]) -> int:
+    """Noise between -n and n by one U; beyond, n more than a non-negative draw of the same law."""
+    below = tails(rate, n)[::-1]
+    thresholds = below + [(1 << BITS) - t for t in below[::-1]]
+    q = outcome_by_distribution(thresholds, words)
+    if 0 < q < 2 * n:
+        return q - n
+    sign, magnitude = (-1 if q == 0 else 1), n
+    while True:
+        q = outcome_by_distribution(thresholds, words)
+        if q >= n:
+            magnitude += q - n
+        if n <= q < 2 * n:
+            return sign * magnitude
