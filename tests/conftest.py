@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))  # naive.py and strategies.py
+sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))  # heap, the first kernel
 
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 

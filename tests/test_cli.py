@@ -84,7 +84,7 @@ def test_every_option_of_fit_arrives(folder):
         "--exhausted", "as-printed", "--neighbours", "replace-one", "--rows-per-person", "2", "--target-fpr", "0.2",
         "--threshold-share", "0.1", "--holder", "keyed",
     )  # fmt: skip
-    found = load("model.secret.dpo", secret=True)
+    found = load("model.secret.dpo", secret=True).estimator()
     arguments = {
         "bins": [4, 5], "k": 7, "weighted": True, "distance": "point", "max_depth": None, "max_cells": 99,
         "exhausted": "as-printed", "neighbours": "replace-one", "rows_per_person": 2, "target_fpr": 0.2, "holder": "keyed",

@@ -41,14 +41,15 @@ def test_a_loaded_model_is_the_model_that_was_saved(name, tmp_path):
     detector = VARIANTS[name].fit(ROWS)
     path = detector.save(tmp_path / "model")
     loaded = load(path, secret=name not in PUBLIC)
-    assert type(loaded) is type(detector)
+    estimator = loaded.estimator()
+    assert type(estimator) is type(detector)
     assert (loaded.outlier_scores(POINTS) == detector.outlier_scores(POINTS)).all()
     assert loaded.privacy_statement() == detector.privacy_statement()
     assert loaded.model_.guarantee == detector.model_.guarantee
     assert loaded.model_.charges == detector.model_.charges
     assert loaded.feature_names_in_.tolist() == list(NAMES)
     for argument in ("k", "weighted", "distance", "max_depth", "max_cells", "exhausted", "target_fpr"):
-        assert getattr(loaded, argument) == getattr(detector, argument)
+        assert getattr(estimator, argument) == getattr(detector, argument)
     again = loaded.save(tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 
@@ -323,7 +324,7 @@ def test_numpy_numbers_are_saved_as_numbers(number, tmp_path):
         1, bounds=NAMES, bins=number(3), k=number(4), max_depth=number(3), max_cells=number(90), rows_per_person=number(2),
         weighted=np.True_, n_hint=number(100), unsafe_seed=number(1),
     )  # fmt: skip
-    loaded = load(detector.fit(ROWS).save(tmp_path / "m"), secret=True)
+    loaded = load(detector.fit(ROWS).save(tmp_path / "m"), secret=True).estimator()
     assert (loaded.k, loaded.max_depth, loaded.max_cells, loaded.rows_per_person, loaded.weighted) == (
         4,
         3,
@@ -331,6 +332,28 @@ def test_numpy_numbers_are_saved_as_numbers(number, tmp_path):
         2,
         True,
     )
+
+
+def test_a_file_of_the_first_noise_gives_the_scores_that_it_gave_when_it_was_written(tmp_path):
+    """Written before there was a second version. Other noise on its counts would be a second release."""
+    path = Path(__file__).parent / "data" / "keyed-noise-1.secret.dpo"
+    loaded = load(path, secret=True)
+    points = (np.arange(40).reshape(5, 8) * 7 % 23) / 23
+    assert loaded.outlier_scores(points).tolist() == [1 / 4, 1 / 12, 1 / 12, 1 / 6, 1 / 12]
+    assert loaded.walk(points).visited.tolist() == [338, 5, 3, 4, 2]
+    again = load(loaded.save(tmp_path / "again"), secret=True)
+    assert again.model_.counts.noise == 1
+    assert (again.outlier_scores(points) == loaded.outlier_scores(points)).all()
+
+
+def test_a_table_is_refused_for_noise_too_wide_for_one(tmp_path):
+    path = DPGridKNN("1/5000", bounds=NAMES, bins=3, holder="keyed").fit(ROWS).save(tmp_path / "wide")
+
+    def change(manifest):
+        manifest["counts"] |= {"prf": "siphash-2-4-of-16-bytes-then-24/2", "sampler": "guided-table/2"}
+
+    with pytest.raises(ModelFileError, match="too wide for the table"):
+        load(rewritten(path, tmp_path / "m.secret.dpo", change=change), secret=True)
 
 
 def test_noise_of_another_version_is_refused_and_not_replaced(saved_secret, tmp_path):

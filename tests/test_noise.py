@@ -251,7 +251,9 @@ def test_too_few_bits_are_noticed_and_more_are_taken(monkeypatch):
     law = law_of(Fraction("0.3"))
     expected = guided_table(law)
     monkeypatch.setattr(guide, "GUARD_BITS", 8)
-    assert guide._tails(law, expected.n, 2)[0] == int.from_bytes(expected.digits[expected.n - 1].astype(">u8").tobytes(), "big")
+    assert guide._tails(law, expected.n, 2)[0] == int.from_bytes(
+        expected.digits[expected.n - 1].astype(">u8").tobytes(), "big"
+    )
 
 
 def test_both_samplers_have_the_same_law():

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
-from dpoutlier.kernels.ranks import Ranks
+from heap.jit import kernel
+from heap.ranks import Ranks
 
 __all__ = ["Frontier", "new_frontier", "order_features", "pop", "push_followers", "start"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from heap.jit import kernel
 
 __all__ = ["LATTICE", "GridArrays", "Ranks", "new_ranks", "rank_bins"]
 

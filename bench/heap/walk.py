@@ -3,14 +3,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from dpoutlier.kernels.frontier import Frontier, new_frontier, pop, push_followers, start
 
-from dpoutlier.kernels.counts import BATCH, CountTable, noisy_count
-from dpoutlier.kernels.jit import kernel
-from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
-from dpoutlier.kernels.wide import multiply_add
+from heap.counts import BATCH, DENSE, EXACT, KEYED, CountTable, noisy_count
+from heap.frontier import Frontier, new_frontier, pop, push_followers, start
+from heap.jit import kernel
+from heap.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
+from heap.wide import multiply_add
 
-__all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
+__all__ = ["Results", "Rule", "walk_by_heap", "walk_points"]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED = 0, 1, 2
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
@@ -64,7 +64,7 @@ def walk_point(
     for j in range(position.shape[0]):
         rank_bins(j, np.int64(position[j]), grid, rule.max_depth, ranks)
     start(ranks, frontier)
-    k = rule.k * table.per_row
+    k = rule.k
     gathered, high, low, visited = 0, 0, 0, 0
     status = RAN_OUT_OF_CELLS
     while frontier.size[0] > 0:
@@ -107,3 +107,21 @@ def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule,
         )
         results.high[i], results.low[i] = high, low
         results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status
+
+
+def walk_by_heap(scorer: Any, positions: Any, grid: Any, holder: Any) -> Any:
+    """(scores, gathered, visited, status) of points on a grid with a dense, exact or keyed holder (noise of version 1)."""
+    arrays = holder.arrays()
+    ids, exact = arrays.get("ids", np.empty((0, 2), np.uint64)), arrays.get("exact", np.empty(0, np.int64))
+    rate = np.uint64(holder.law.rate_units) if holder.kind == "keyed" else np.uint64(1)
+    subkey = holder.subkey() if holder.kind == "keyed" else np.zeros(2, np.uint64)
+    kind = {"exact": EXACT, "dense": DENSE, "keyed": KEYED}[holder.kind]
+    dense = np.array(arrays.get("counts", np.empty(0, np.int64)))
+    table = CountTable(kind, dense, np.array(ids), np.array(exact), subkey, rate)
+    rule = Rule(*scorer.rule())
+    results = Results(*(np.empty(len(positions), np.int64) for _ in Results._fields))
+    bins = GridArrays(np.array(grid.bins, np.int64), grid.unit)
+    walk_points(np.ascontiguousarray(positions), bins, table, rule, results)
+    edge = LATTICE if rule.from_point else grid.unit
+    scores = (results.high.astype(np.float64) * float(1 << LIMB) + results.low) / edge
+    return scores, results.gathered, results.visited, results.status

@@ -1,25 +1,23 @@
-"""Cell ids of 128 bits as two words of 64, (high, low): arithmetic that works on scalars and on whole arrays."""
+"""Cell ids of 128 bits as two words of 64, (high, low)."""
 
 from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from heap.jit import kernel
 
-__all__ = ["find", "multiply_add", "multiply_add_arrays"]
+__all__ = ["find", "multiply_add"]
 
 HALF = np.uint64(32)
 LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
-def multiply_add_arrays(high: Any, low: Any, factor: Any, addend: Any) -> tuple[Any, Any]:
+@kernel
+def multiply_add(high: Any, low: Any, factor: Any, addend: Any) -> tuple[Any, Any]:
     """``id * factor + addend`` for ids below 2**128, with factor and addend below 2**32."""
     bottom = (low & LOW_HALF) * factor + addend
     top = (low >> HALF) * factor + (bottom >> HALF)
     return high * factor + (top >> HALF), (top << HALF) | (bottom & LOW_HALF)
-
-
-multiply_add = kernel(multiply_add_arrays)
 
 
 @kernel

@@ -24,6 +24,7 @@ __all__ = ["Grid", "bins_by_rule"]
 MOST_BINS = 2**24
 FINEST_UNIT = 2**38
 MOST_SUMS = 100_000
+MOST_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Grid:
         >>> Grid((9, 9)).most_within(1), Grid((9, 9)).most_within(None)
         (5, 81)
         """
-        if max_depth is None or max_depth >= sum(self.bins):
+        if max_depth is None or max_depth > MOST_DEPTH:  # not worth counting
             return self.n_cells
         reached = [1] + [0] * max_depth  # vectors of so many steps
         for bins in self.bins:

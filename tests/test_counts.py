@@ -1,0 +1,92 @@
+"""Counting rows: every way of counting gives what one row after the other gives."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import naive
+from dpoutlier import tables
+from dpoutlier.domain import Domain
+from dpoutlier.kernels.count_grid import BLOCK
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import cell_numbers
+from dpoutlier.rows import Rows
+from dpoutlier.trusted import counts as counting
+from dpoutlier.trusted.counts import count_rows
+from test_rows import LAYOUTS
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e308, -1e308, 0.1, 1 / 3, 0.5, 2 / 3, 1.0])
+
+
+def one_by_one(rows, grid):
+    """Cell numbers and counts, row by row."""
+    positions = rows[:].tolist()
+    return dict(sorted(Counter(naive.number_of(naive.home_of(p, grid.bins), grid.bins) for p in positions).items()))
+
+
+def found(counts):
+    return dict(zip(cell_numbers(counts.ids), counts.counts.tolist()))
+
+
+def some_rows(n, d, seed):
+    """Uniform values, many of them at and beside edges, some special."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-0.1, 1.1, (n, d))
+    edges = rng.integers(0, 13, (n, d)) / 12
+    X = np.where(rng.random((n, d)) < 0.3, edges, X)
+    X = np.where(rng.random((n, d)) < 0.2, np.nextafter(edges, rng.choice([-1.0, 2.0], (n, d))), X)
+    return np.where(rng.random((n, d)) < 0.1, rng.choice(SPECIAL, (n, d)), X)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@settings(max_examples=40)
+@given(st.integers(0, 60), st.lists(st.integers(1, 12), min_size=1, max_size=9), st.integers(0, 99), st.integers(1, 3))
+@example(7, [2, 3, 4, 5], 0, 1)
+def test_every_layout_is_counted_as_row_by_row(layout, n, bins, seed, threads):
+    while np.prod(bins) > 2**22:
+        bins = bins[:-1]
+    grid = Grid(tuple(bins))
+    with np.errstate(over="ignore"):
+        X = layout(some_rows(n, len(bins), seed))
+    rows = Rows(X if isinstance(X, list) else tables.values(X), Domain((0.0,) * len(bins), (1.0,) * len(bins)))
+    assert found(count_rows(rows, grid, threads)) == one_by_one(rows, grid)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("bins", [(3,) * 8, (7,), (2, 5, 1, 4, 3), (2**21, 2), (2**22,), (3,) * 30, (10,) * 30])
+def test_large_tables_in_threads(bins, dtype, order):
+    """Dense, past 2**21 bins, sparse, and ids past 64 bits; blocks, chunks and a remainder of rows."""
+    d = len(bins)
+    with np.errstate(over="ignore"):
+        X = np.asarray(some_rows(2 * BLOCK + 3, d, 0), dtype, order=order)
+    X[5000:, -1] = 0.25  # some cells with many rows
+    grid = Grid(bins)
+    rows = Rows(X, Domain((0.0,) * d, (1.0,) * d))
+    expected = one_by_one(rows, grid)
+    for threads in (1, 2, 5):
+        assert found(count_rows(rows, grid, threads)) == expected
+    assert found(count_rows(rows[:], grid)) == expected  # from positions
+
+
+def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
+    monkeypatch.setattr(counting, "CHUNK", 700)
+    X = np.random.default_rng(0).uniform(size=(20_000, 12))
+    grid, rows = Grid((9,) * 12), Rows(X, Domain((0.0,) * 12, (1.0,) * 12))
+    expected = one_by_one(rows, grid)
+    assert len(expected) > 4 * 1024
+    for threads in (1, 3):
+        counts = count_rows(rows, grid, threads)
+        assert found(counts) == expected
+        assert cell_numbers(counts.ids) == sorted(expected)
+
+
+def test_no_rows_have_no_cells():
+    for bins in ((3, 3), (10,) * 30):
+        domain = Domain((0.0,) * len(bins), (1.0,) * len(bins))
+        counts = count_rows(Rows(np.empty((0, len(bins))), domain), Grid(bins), 2)
+        assert counts.ids.shape == (0, 2)
+        assert counts.counts.shape == (0,)

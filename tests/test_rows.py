@@ -1,0 +1,82 @@
+"""Rows become positions block by block, whatever their layout, and exactly as the lattice says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import naive
+from dpoutlier import tables
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import PointsError
+from dpoutlier.lattice import positions
+from dpoutlier.rows import MissingValueError, Rows
+
+DOMAIN = Domain((-1.5, 0.0, 1e-3), (2.0, 1.0, 1e5))
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "backwards": lambda X: np.ascontiguousarray(X[::-1])[::-1],
+    "read only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    "float32": lambda X: X.astype(np.float32),
+    "float32, Fortran": lambda X: np.asfortranarray(X, np.float32),
+    "other byte order": lambda X: X.astype(">f8"),
+    "list of columns": lambda X: [*X.T],
+}
+FLOATS = st.one_of(
+    st.floats(),
+    st.sampled_from([np.nan, np.inf, -np.inf, -0.0, 5e-324, 1e308, -1e308]),
+    st.sampled_from([-1.5, 2.0, 0.0, 1.0, 0.25, 0.5]).flatmap(
+        lambda edge: st.sampled_from([edge, np.nextafter(edge, -np.inf), np.nextafter(edge, np.inf)])
+    ),
+)
+TABLES = hnp.arrays(np.float64, st.tuples(st.integers(0, 70), st.just(3)), elements=FLOATS)
+
+
+def expected(X, domain):
+    X = np.stack(X, axis=1) if isinstance(X, list) else X
+    columns = zip(X.T.astype(np.float64).tolist(), domain.lower, domain.upper)
+    return [[0 if v != v else naive.position(v, low, high) for v in column] for column, low, high in columns]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@given(TABLES)
+def test_positions_are_those_of_the_definition(layout, X):
+    with np.errstate(over="ignore"):
+        X = layout(X)
+    rows = Rows(X if isinstance(X, list) else tables.values(X), DOMAIN)
+    assert rows[:].T.tolist() == expected(X, DOMAIN)
+    assert rows[:].dtype == np.uint32
+    n = len(rows)
+    assert (rows[n // 3 : n // 2] == rows[:][n // 3 : n // 2]).all()
+
+
+@given(hnp.arrays(np.float64, st.integers(0, 70), elements=FLOATS))
+def test_the_kernel_equals_the_numpy_expression(values):
+    domain = Domain((-1.5,), (2.0,))
+    assert (Rows([values], domain)[:][:, 0] == positions(values, -1.5, domain.scales[0])).all()
+
+
+def test_floats_are_not_copied_and_others_are_read_column_by_column():
+    X = np.zeros((5, 3), np.float32)
+    assert tables.values(X) is X
+    assert isinstance(tables.values(X.astype(np.float16)), list)
+    assert isinstance(tables.values(np.ma.array(X)), list)
+    assert isinstance(tables.values(X.astype(int)), list)
+
+
+def test_missing_values_are_silent_in_reference_rows_and_named_in_points():
+    X = np.full((200, 3), 0.5)
+    X[150, 1] = np.nan
+    assert Rows(X, DOMAIN)[150:151].tolist()[0][1] == 0
+    with pytest.raises(MissingValueError):
+        Rows(X, DOMAIN, complete=True)[100:200]
+    assert len(Rows(X, DOMAIN, complete=True)[:150]) == 150
+    assert str(tables.missing_value(X, DOMAIN)).startswith(
+        "points have a missing value or no number in feature 1, row 150 (counted from 0): nan."
+    )
+    with pytest.raises(PointsError, match="row 150"):
+        tables.points_array(X, DOMAIN)

@@ -1,0 +1,47 @@
+"""What a user waits for: nothing heavy is imported before it is needed."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpoutlier import DPGridKNN, GridKNN, load
+
+HEAVY = ("sklearn", "pandas", "polars", "pyarrow", "matplotlib", "rich", "numba", "scipy")
+
+
+def imported(program, *arguments):
+    """Which heavy packages a program imports."""
+    ask = f"{program}\nimport sys\nprint(*(name for name in {HEAVY} if name in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", ask, *arguments], capture_output=True, text=True, check=True)
+    return set(run.stdout.split("\n")[-2].split())
+
+
+def test_import_alone_loads_nothing_heavy():
+    assert imported("import dpoutlier; dpoutlier.Bounds; dpoutlier.Guarantee") == set()
+
+
+def test_loading_and_scoring_need_no_scikit_learn(tmp_path):
+    path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    program = "import sys, dpoutlier; dpoutlier.load(sys.argv[1]).score_samples([[0.1, 0.2]])"
+    assert imported(program, str(path)) <= {"numba", "scipy"}  # numba imports scipy for its linear algebra
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: DPGridKNN(1, bounds=(0, 1), bins=4, target_fpr=0.1), lambda: GridKNN((0, 1), bins=4)]
+)
+def test_what_was_loaded_is_the_detector_but_for_fitting(make, tmp_path):
+    rows, points = np.random.default_rng(0).uniform(size=(50, 2)), np.random.default_rng(1).uniform(size=(30, 2))
+    detector = make().fit(rows)
+    loaded = load(detector.save(tmp_path / "m"), secret=True, n_jobs=2)
+    assert (loaded.outlier_scores(points) == detector.outlier_scores(points)).all()
+    assert (loaded.walk(points).visited == detector.walk(points).visited).all()
+    assert loaded.n_features_in_ == 2
+    assert not hasattr(loaded, "fit")
+    again = loaded.estimator()
+    assert type(again) is type(detector)
+    assert (again.score_samples(points) == detector.score_samples(points)).all()
+    assert again.n_jobs == 2
+    assert again.k == detector.k
+    assert loaded.model_.detector in repr(loaded)
