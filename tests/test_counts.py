@@ -52,7 +52,7 @@ def test_every_layout_is_counted_as_row_by_row(layout, n, bins, seed, threads):
     with np.errstate(over="ignore"):
         X = layout(some_rows(n, len(bins), seed))
     rows = Rows(X if isinstance(X, list) else tables.values(X), Domain((0.0,) * len(bins), (1.0,) * len(bins)))
-    assert found(count_rows(rows, grid, threads)) == one_by_one(rows, grid)
+    assert found(count_rows([rows], grid, threads)) == one_by_one(rows, grid)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -68,8 +68,8 @@ def test_large_tables_in_threads(bins, dtype, order):
     rows = Rows(X, Domain((0.0,) * d, (1.0,) * d))
     expected = one_by_one(rows, grid)
     for threads in (1, 2, 5):
-        assert found(count_rows(rows, grid, threads)) == expected
-    assert found(count_rows(rows[:], grid)) == expected  # from positions
+        assert found(count_rows([rows], grid, threads)) == expected
+    assert found(count_rows([rows[:]], grid)) == expected  # from positions
 
 
 def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
@@ -79,7 +79,7 @@ def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
     expected = one_by_one(rows, grid)
     assert len(expected) > 4 * 1024
     for threads in (1, 3):
-        counts = count_rows(rows, grid, threads)
+        counts = count_rows([rows], grid, threads)
         assert found(counts) == expected
         assert cell_numbers(counts.ids) == sorted(expected)
 
@@ -87,6 +87,6 @@ def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
 def test_no_rows_have_no_cells():
     for bins in ((3, 3), (10,) * 30):
         domain = Domain((0.0,) * len(bins), (1.0,) * len(bins))
-        counts = count_rows(Rows(np.empty((0, len(bins))), domain), Grid(bins), 2)
+        counts = count_rows([Rows(np.empty((0, len(bins))), domain)], Grid(bins), 2)
         assert counts.ids.shape == (0, 2)
         assert counts.counts.shape == (0,)

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest

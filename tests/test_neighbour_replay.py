@@ -131,7 +131,7 @@ def test_the_number_of_rows_is_nowhere(tmp_path):
 
 def test_counts_do_not_depend_on_the_order_of_rows_and_add_up():
     rows = np.random.default_rng(0).integers(0, 2**32, (500, 3), dtype=np.uint32)
-    one, other = count_rows(rows, Grid((4, 4, 4))), count_rows(rows[::-1], Grid((4, 4, 4)))
+    one, other = count_rows([rows], Grid((4, 4, 4))), count_rows([rows[::-1]], Grid((4, 4, 4)))
     assert (one.ids == other.ids).all()
     assert (one.counts == other.counts).all()
     assert one.counts.sum() == 500

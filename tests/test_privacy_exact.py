@@ -35,7 +35,7 @@ def are_neighbours(one, other, relation):
 def live_counts(rows, cells):
     """The rows through the package's own counting."""
     positions = np.array([[(2 * row + 1) * 2**31 // cells] for row in rows], np.uint32).reshape(-1, 1)
-    found = count_rows(positions, Grid((cells,)))
+    found = count_rows([positions], Grid((cells,)))
     counts = np.zeros(cells, int)
     counts[found.ids[:, 1].astype(int)] = found.counts
     return counts

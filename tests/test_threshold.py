@@ -143,7 +143,7 @@ def test_one_row_moves_the_histogram_of_scores_by_one():
     assert isinstance(plan, Plan)
     positions = detector.model_.domain.positions(rows.T)
     bought = [
-        fit._buy_threshold(positions[:n], detector.model_, plan, UnsafeSeededBytes(1)).score_histogram.counts
+        fit._buy_threshold([positions[:n]], detector.model_, plan, UnsafeSeededBytes(1)).score_histogram.counts
         for n in (200, 199)
     ]
     assert np.abs(bought[0] - bought[1]).sum() == 1

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
+from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
 
 __all__ = [
@@ -44,6 +45,8 @@ def is_frame(table: Any) -> bool:
 
 def column_names(table: Any) -> list[str] | None:
     """Names of the columns, if the table has names that are text."""
+    if isinstance(table, ParquetTable):
+        return list(table.names)
     if not is_frame(table):
         return None
     names = _frame(table).columns
@@ -55,6 +58,8 @@ def column_names(table: Any) -> list[str] | None:
 
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
+    if isinstance(table, ParquetTable):
+        return len(table.names)
     n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
         raise ValueError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")

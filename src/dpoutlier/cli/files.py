@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from dpoutlier import tables
 from dpoutlier._files import check_output, write_aside
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError
+from dpoutlier.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from dpoutlier.domain import Domain
@@ -82,13 +83,13 @@ def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...], *, sho
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
 
 
-def read_reference(path: Path, names: tuple[str, ...]) -> pa.Table:
-    """The named columns of reference rows, read in silence: what does not parse is missing."""
+def read_reference(path: Path, names: tuple[str, ...]) -> pa.Table | ParquetTable:
+    """The named columns of reference rows, read in silence: what does not parse is missing. Parquet is read by the fit."""
     found = _header(path)
     _check_columns(path, found, names, show=False)
+    if _format(path) == ".parquet":
+        return ParquetTable(path, names)
     try:
-        if _format(path) == ".parquet":
-            return pq.read_table(path, columns=list(names))
         return _reference_csv(path, found, names)
     except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
         pass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.domain import Domain
 from dpoutlier.kernels.count_grid import BLOCK, MOST_BINS, BinArrays, count_by_columns, count_by_rows
 from dpoutlier.kernels.occupied import Occupied, new_occupied
 from dpoutlier.kernels.tally import tally_dense, tally_sparse
@@ -30,37 +33,45 @@ class Counts:
     counts: NDArray[np.int64]
 
 
-def count_rows(positions: Positions, partition: Partition, n_jobs: int = 1) -> Counts:
+def count_rows(blocks: Iterable[Positions], partition: Partition, n_jobs: int = 1) -> Counts:
     """Count each row once in each of its ``partition.cells_per_row`` cells."""  # (P1)
-    tallies: list[Any] = []  # one for each thread
+    make = _Dense if partition.n_cells <= MOST_COUNTERS else _Sparse
+    tallies: list[Any] = [make(partition)]  # one for each thread
+    for rows in blocks:
+        free = list(tallies)
 
-    def start() -> Any:
-        tallies.append(_tally(positions, partition))
-        return tallies[-1]
+        def start(rows: Positions = rows, free: list[Any] = free) -> Callable[[slice], None]:
+            if not free:
+                free.append(make(partition))
+                tallies.append(free[0])
+            return partial(free.pop(), rows)
 
-    in_chunks(len(positions), n_jobs, start, most=CHUNK)
+        in_chunks(len(rows), n_jobs, start, most=CHUNK)
     found: Counts = tallies[0].total(tallies[1:])
     return found
-
-
-def _tally(positions: Any, partition: Partition) -> _Dense | _Sparse:
-    if partition.n_cells > MOST_COUNTERS:
-        return _Sparse(positions, partition)
-    floats = isinstance(positions, Rows) and isinstance(positions.values, np.ndarray)
-    if floats and isinstance(partition, Grid) and max(partition.bins) <= MOST_BINS:
-        return _Straight(positions, partition)
-    return _Dense(positions, partition)
 
 
 class _Dense:
     """A counter for every cell."""
 
-    def __init__(self, positions: Positions, partition: Partition) -> None:
-        self.positions, self.partition = positions, partition
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
         self.counts = np.zeros(partition.n_cells, np.int64)
+        self.ids, self.whole = np.empty(BLOCK), np.empty(BLOCK, np.int32)
 
-    def __call__(self, part: slice) -> None:
-        cells = self.partition.cells(self.positions[part])
+    def __call__(self, rows: Positions, part: slice) -> None:
+        values = rows.values if isinstance(rows, Rows) else None
+        if (
+            isinstance(values, np.ndarray)
+            and isinstance(self.partition, Grid)
+            and max(self.partition.bins) <= MOST_BINS
+        ):
+            assert isinstance(rows, Rows)
+            # An array of floats on a grid: from values to counters, with nothing between.
+            count = count_by_rows if values.flags.c_contiguous else count_by_columns
+            count(values[part], _bins(rows.domain, self.partition), self.ids, self.whole, self.counts)
+            return
+        cells = self.partition.cells(rows[part])
         for k in range(self.partition.cells_per_row):
             tally_dense(cells[:, k, 1], self.counts)
 
@@ -72,37 +83,27 @@ class _Dense:
         return Counts(ids, counts[occupied].astype(np.int64))
 
 
-class _Straight(_Dense):
-    """The same, for an array of floats on a grid: from values to counters, with nothing between."""
-
-    def __init__(self, positions: Rows, partition: Grid) -> None:
-        super().__init__(positions, partition)
-        domain, grid = positions.domain, partition.arrays()
-        self.values = positions.values
-        self.bins = BinArrays(
-            np.array(domain.lower),
-            np.array(domain.scales),
-            grid.bins / 2.0**32,
-            grid.bins - 1.0,
-            grid.low.astype(np.float64),
-        )
-        self.ids, self.whole = np.empty(BLOCK), np.empty(BLOCK, np.int32)
-
-    def __call__(self, part: slice) -> None:
-        assert isinstance(self.values, np.ndarray)
-        count = count_by_rows if self.values.flags.c_contiguous else count_by_columns
-        count(self.values[part], self.bins, self.ids, self.whole, self.counts)
+@lru_cache(maxsize=8)
+def _bins(domain: Domain, grid: Grid) -> BinArrays:
+    arrays = grid.arrays()
+    return BinArrays(
+        lower=np.array(domain.lower),
+        scale=np.array(domain.scales),
+        share=arrays.bins / 2.0**32,
+        last=arrays.bins - 1.0,
+        stride=arrays.low.astype(np.float64),
+    )
 
 
 class _Sparse:
     """A hash table of the occupied cells, twice as large whenever it is half full."""
 
-    def __init__(self, positions: Positions, partition: Partition) -> None:
-        self.positions, self.partition = positions, partition
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
         self.occupied, self.used = new_occupied(1024), np.zeros(1, np.int64)
 
-    def __call__(self, part: slice) -> None:
-        cells = self.partition.cells(self.positions[part])
+    def __call__(self, rows: Positions, part: slice) -> None:
+        cells = self.partition.cells(rows[part])
         ones = np.ones(len(cells), np.int64)
         for k in range(self.partition.cells_per_row):
             self.add(cells[:, k, 0], cells[:, k, 1], ones)

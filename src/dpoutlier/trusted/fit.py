@@ -16,10 +16,9 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
-from dpoutlier.rows import Positions
 from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
 from dpoutlier.trusted.counts import Counts, count_rows
-from dpoutlier.trusted.reference import read_reference
+from dpoutlier.trusted.reference import Reference, read_reference
 from dpoutlier.trusted.release import release_dense, release_keyed, release_vector
 
 __all__ = ["fit_model"]
@@ -30,16 +29,16 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
-    positions = read_reference(reference, plan.domain)
+    rows = read_reference(reference, plan.domain)
     charges: list[Charge] = []
     n_hint: int | None
     if plan.n_hint == "buy":
-        n_hint, bought = _buy_n_hint(positions, plan, source)
+        n_hint, bought = _buy_n_hint(rows, plan, source)
         charges += bought
         partition = _partition(plan, n_hint)
     else:
         n_hint = plan.n_hint
-    counts, paid = _release_counts(count_rows(positions, partition, plan.n_jobs), partition, plan, source)
+    counts, paid = _release_counts(count_rows(rows, partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
         domain=plan.domain,
@@ -50,7 +49,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         charges=(*charges, *paid),
         n_hint=n_hint,
     )
-    return model if plan.target_fpr is None else _buy_threshold(positions, model, plan, source)
+    return model if plan.target_fpr is None else _buy_threshold(rows, model, plan, source)
 
 
 def _partition(plan: Plan, n_hint: int | None) -> Partition:
@@ -96,18 +95,19 @@ def _release_small(
     return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
 
 
-def _buy_n_hint(positions: Positions, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
-    exact = np.array([len(positions)], np.int64)
+def _buy_n_hint(rows: Reference, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+    exact = np.array([rows.number_of_rows()], np.int64)
     noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 
-def _buy_threshold(positions: Positions, model: Model, plan: Plan, source: ByteSource) -> Model:
+def _buy_threshold(rows: Reference, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
     levels = plan.scorer.levels(model.partition)
-    scores = model.outlier_scores(positions, plan.n_jobs)
-    exact = np.bincount(bin_of(scores, levels), minlength=len(levels)).astype(np.int64)
+    exact = np.zeros(len(levels), np.int64)
+    for block in rows:
+        exact += np.bincount(bin_of(model.outlier_scores(block, plan.n_jobs), levels), minlength=len(levels))
     noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
     histogram = ScoreHistogram(levels, noisy, paid[0].rate if paid else None, plan.target_fpr)
     bought = replace(model, charges=(*model.charges, *paid), score_histogram=histogram)

@@ -23,7 +23,8 @@ class ReferenceNeighbours:
         from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - slow to import, and only needed here
 
         self.domain, self.k, self.weighted = domain, k, weighted
-        rows = unit_cube(read_reference(reference, domain)[:])
+        blocks = [unit_cube(rows[:]) for rows in read_reference(reference, domain)]
+        rows = np.concatenate([np.empty((0, domain.n_features)), *blocks])
         self._n_rows = len(rows)
         self._search = NearestNeighbors().fit(rows) if self._n_rows else None
 
