@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RIVALS := $(VENV)/.rivals
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo lint types contracts tests test slow bench dist constraints manual format clean
@@ -40,8 +41,12 @@ test: lint types contracts tests ## lint, types, contracts and the fast tests
 slow: $(READY) ## the tests marked slow
 	$(BIN)/python -m pytest -q -m slow
 
-bench: $(READY) ## what a user waits for first
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/first_steps.py
+$(RIVALS): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
+	touch $(RIVALS)
+
+bench: $(RIVALS) ## everything measured side by side: bench/results.md and a plot
+	$(BIN)/python bench/run.py $(BENCH)
 
 dist: $(READY) ## wheel and sdist in dist/
 	rm -rf dist

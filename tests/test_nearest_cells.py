@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from heap.walk import walk_by_heap
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import cell_ids, cell_numbers
 from dpoutlier.scoring import nearest_cells, threads
 from dpoutlier.scoring.nearest_cells import NearestCells
+from heap.walk import walk_by_heap
 from strategies import grids_with_points, rules
 
 NO_LIMIT = 2**40

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["ParquetTable"]
 
-BATCH = 1 << 17
+BATCH = 1 << 23  # values: 64 MB of float64, enough to make the overhead of a batch small
 
 
 class ParquetTable:
@@ -22,6 +22,7 @@ class ParquetTable:
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        with pq.ParquetFile(self.path, pre_buffer=True) as file:
-            for batch in file.iter_batches(BATCH, columns=self.names):
+        rows = max(1, BATCH // len(self.names))
+        with pq.ParquetFile(self.path, memory_map=True) as file:
+            for batch in file.iter_batches(rows, columns=self.names):
                 yield pa.Table.from_batches([batch]).select(self.names)

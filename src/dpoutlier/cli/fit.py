@@ -77,7 +77,7 @@ def fit(
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.progress import console, working  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, say_if_compiling, working  # noqa: PLC0415
         from dpoutlier.detectors.grid import DPGridKNN  # noqa: PLC0415
         from dpoutlier.domain import Bounds  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
@@ -105,6 +105,7 @@ def fit(
             threshold_share=threshold_share,
         )
         check_target(output, overwrite=force)
+        say_if_compiling()
         with working("reading and counting"):
             detector.fit(read_reference(reference, bounds.names))
         path = detector.save(output, overwrite=force)

@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "stages", "working"]
+__all__ = ["console", "say_if_compiling", "stages", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - --help must not wait for it
 
     return Console(stderr=stderr, highlight=False)
+
+
+def say_if_compiling() -> None:
+    """One line where the first use after an installation will take long."""
+    from dpoutlier.kernels.jit import compiled_before  # noqa: PLC0415
+
+    if sys.stderr.isatty() and not compiled_before():
+        console(stderr=True).print("First use: compiling, which takes about twenty seconds, once.", style="dim")
 
 
 @contextmanager

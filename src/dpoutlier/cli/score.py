@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["score"]
 
-BATCH = 500
+BATCH = 4096
 ADDED = ("outlier_score", "outside_bounds", "prediction")
 
 
@@ -40,7 +40,7 @@ def score(
     """
     with errors_for_people():
         from dpoutlier.cli.files import read_points, table_writer  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
@@ -51,6 +51,7 @@ def score(
         domain = detector.model_.domain
         table = read_points(points, domain)
         _check_names(points, table)
+        say_if_compiling()
         result = _scored(detector, table)
         if write is not None:
             write(result, list(domain.names or table.column_names))

@@ -10,9 +10,10 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel, summing_kernel
 
-__all__ = ["BLOCK", "MOST_BINS", "BinArrays", "count_by_columns", "count_by_rows"]
+__all__ = ["BLOCK", "LIST_BLOCK", "MOST_BINS", "BinArrays", "count_by_columns", "count_by_rows", "count_column_list"]
 
 BLOCK = 8192  # rows; a multiple of 4
+LIST_BLOCK = 1 << 16  # more where each call takes four columns only
 MOST_BINS = 1 << 21
 
 
@@ -51,10 +52,10 @@ def one_row(row: Any, bins: BinArrays) -> Any:
 
 
 @summing_kernel
-def count_by_rows(values: Any, bins: BinArrays, ids: Any, whole: Any, counts: Any) -> None:
-    """Add the rows of an array whose rows are contiguous to ``counts``. ``ids`` and ``whole`` are buffers of BLOCK entries."""
-    for start in range(0, values.shape[0], BLOCK):
-        n = min(BLOCK, values.shape[0] - start)
+def count_by_rows(values: Any, begin: int, end: int, bins: BinArrays, ids: Any, whole: Any, counts: Any) -> None:
+    """Add rows begin..end - 1 of an array whose rows are contiguous. ``ids`` and ``whole`` are buffers of BLOCK entries or more."""
+    for start in range(begin, end, BLOCK):
+        n = min(BLOCK, end - start)
         for i in range(0, n - 3, 4):
             first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
             at = start + i
@@ -95,18 +96,48 @@ def add_four_columns(a: Any, b: Any, c: Any, d: Any, j: Any, bins: BinArrays, id
 
 
 @kernel
-def count_by_columns(values: Any, bins: BinArrays, ids: Any, whole: Any, counts: Any) -> None:
-    """Add the rows of an array of any layout to ``counts``; best where its columns are contiguous."""
+def add_one(column: Any, j: int, bins: BinArrays, ids: Any) -> None:
+    """``add_column``, to be called from outside."""
+    add_column(column, j, bins, ids)
+
+
+@kernel
+def add_four(a: Any, b: Any, c: Any, d: Any, j: int, bins: BinArrays, ids: Any) -> None:
+    """``add_four_columns``, to be called from outside."""
+    add_four_columns(a, b, c, d, j, bins, ids)
+
+
+@kernel
+def tally_ids(ids: Any, n: int, whole: Any, counts: Any) -> None:
+    """``tally_floats``, to be called from outside."""
+    tally_floats(ids, n, whole, counts)
+
+
+def count_column_list(columns: Any, bins: BinArrays, ids: Any, whole: Any, counts: Any) -> None:
+    """Add rows that are given by columns, at most LIST_BLOCK of them."""
+    n, first = len(columns[0]), len(columns) - len(columns) % 4
+    ids[:n] = 0.0
+    for j in range(0, first, 4):
+        a, b, c, d = columns[j : j + 4]
+        add_four(a, b, c, d, j, bins, ids)
+    for j in range(first, len(columns)):
+        add_one(columns[j], j, bins, ids)
+    tally_ids(ids, n, whole, counts)
+
+
+@kernel
+def count_by_columns(values: Any, begin: int, end: int, bins: BinArrays, ids: Any, whole: Any, counts: Any) -> None:
+    """Add rows begin..end - 1 of an array of any layout; best where its columns are contiguous."""
     features = values.shape[1]
-    for start in range(0, values.shape[0], BLOCK):
-        n = min(BLOCK, values.shape[0] - start)
-        end = start + n
+    for start in range(begin, end, BLOCK):
+        n = min(BLOCK, end - start)
+        stop = start + n
         for i in range(n):
             ids[i] = 0.0
         for j in range(0, features - 3, 4):
-            a, b = values[start:end, j], values[start:end, j + 1]
-            c, d = values[start:end, j + 2], values[start:end, j + 3]
+            a, b = values[start:stop, j], values[start:stop, j + 1]
+            c, d = values[start:stop, j + 2], values[start:stop, j + 3]
             add_four_columns(a, b, c, d, j, bins, ids)
         for j in range(features - features % 4, features):
-            add_column(values[start:end, j], j, bins, ids)
+            add_column(values[start:stop, j], j, bins, ids)
         tally_floats(ids, n, whole, counts)

@@ -131,6 +131,12 @@ def noisy_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
         for i in range(out.shape[0]):
             out[i] = table.dense[low[i]]
         return True
+    return noise_and_counts_of(table, low, high, scratch, out)
+
+
+@kernel
+def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
+    """The same for what is not dense. Not inlined: compilation would take three times as long."""
     for i in range(out.shape[0]):
         out[i] = 0
     add_exact_counts(table.occupied, low, high, table.per_row, out)

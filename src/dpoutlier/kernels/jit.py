@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 config: Any = numba.config
 
-__all__ = ["cache_folder", "inlined", "kernel", "summing_kernel"]
+__all__ = ["cache_folder", "compiled_before", "inlined", "kernel", "summing_kernel"]
 
 
 def _digest_of_kernels() -> str:
@@ -54,6 +54,11 @@ _FOLDER = cache_folder()
 # Kernels allocate nothing, so they need no counts of references, which in a short walk would cost more than the walk. Whole numbers
 # are never divided by zero here, so no division looks for one.
 _POLICY: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+def compiled_before() -> bool:
+    """Whether the cache holds anything. If not, the first score takes about twenty seconds."""
+    return _FOLDER is not None and any(_FOLDER.rglob("*.nbi"))
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.domain import Domain
-from dpoutlier.kernels.count_grid import BLOCK, MOST_BINS, BinArrays, count_by_columns, count_by_rows
+from dpoutlier.kernels.count_grid import (
+    LIST_BLOCK,
+    MOST_BINS,
+    BinArrays,
+    count_by_columns,
+    count_by_rows,
+    count_column_list,
+)
 from dpoutlier.kernels.occupied import Occupied, new_occupied
 from dpoutlier.kernels.tally import tally_dense, tally_sparse
 from dpoutlier.partitions.grid import Grid
@@ -22,7 +29,7 @@ from dpoutlier.scoring.threads import in_chunks
 __all__ = ["Counts", "count_rows"]
 
 MOST_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
-CHUNK = 2**16
+CHUNK = 2**19
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,23 +64,26 @@ class _Dense:
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.counts = np.zeros(partition.n_cells, np.int64)
-        self.ids, self.whole = np.empty(BLOCK), np.empty(BLOCK, np.int32)
+        self.ids, self.whole = np.empty(LIST_BLOCK), np.empty(LIST_BLOCK, np.int32)
 
     def __call__(self, rows: Positions, part: slice) -> None:
-        values = rows.values if isinstance(rows, Rows) else None
-        if (
-            isinstance(values, np.ndarray)
-            and isinstance(self.partition, Grid)
-            and max(self.partition.bins) <= MOST_BINS
-        ):
-            assert isinstance(rows, Rows)
-            # An array of floats on a grid: from values to counters, with nothing between.
-            count = count_by_rows if values.flags.c_contiguous else count_by_columns
-            count(values[part], _bins(rows.domain, self.partition), self.ids, self.whole, self.counts)
+        if isinstance(rows, Rows) and isinstance(self.partition, Grid) and max(self.partition.bins) <= MOST_BINS:
+            self._straight(rows, part, _bins(rows.domain, self.partition))
             return
         cells = self.partition.cells(rows[part])
         for k in range(self.partition.cells_per_row):
             tally_dense(cells[:, k, 1], self.counts)
+
+    def _straight(self, rows: Rows, part: slice, bins: BinArrays) -> None:
+        """Floats on a grid: from values to counters, with nothing between."""
+        values, buffers = rows.values, (self.ids, self.whole, self.counts)
+        if isinstance(values, np.ndarray):
+            count = count_by_rows if values.flags.c_contiguous else count_by_columns
+            count(values, part.start, part.stop, bins, *buffers)
+            return
+        for first in range(part.start, part.stop, LIST_BLOCK):
+            last = min(first + LIST_BLOCK, part.stop)
+            count_column_list([column[first:last] for column in values], bins, *buffers)
 
     def total(self, others: list[_Dense]) -> Counts:
         counts = sum((other.counts for other in others), self.counts)
