@@ -40,7 +40,7 @@ NUMBER = re.compile(
 
 
 def is_frame(table: Any) -> bool:
-    return bool(nw.dependencies.is_into_dataframe(table))
+    return not isinstance(table, np.ndarray | list) and bool(nw.dependencies.is_into_dataframe(table))
 
 
 def column_names(table: Any) -> list[str] | None:

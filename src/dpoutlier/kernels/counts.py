@@ -141,7 +141,7 @@ def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch
         out[i] = 0
     add_exact_counts(table.occupied, low, high, table.per_row, out)
     if table.kind == KEYED_BY_TABLE:
-        return add_table_noise(table, low, high, scratch, out)
+        return bool(add_table_noise(table, low, high, scratch, out))
     if table.kind != EXACT:
         return add_slow_noise(table, low, high, scratch.stream, out)
     return True

@@ -235,7 +235,7 @@ def walk_on(
     state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
     if rule.weighted:
         state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
-    start = np.int64(0)
+    start: Any = np.int64(0)
     end = 1 + int(min(grid.narrowest * min(1.0, FIRST_CELLS / features), farthest))
     while state[S_STATUS] == ON_THE_WAY:
         passed = state[S_VISITED]
