@@ -32,7 +32,7 @@ def against_rivals(report):
     rows, rates = [], {}
     for d in (2, 8, 30):
         for n in sizes:
-            table, points = reference(n, d), queries(20_000, d)
+            table, points = reference(n, d), queries(100_000, d)
             detector = ours(table)
             scorers = {"dpoutlier": detector.outlier_scores, **{name: make(table) for name, make in RIVALS.items()}}
             times = per_point(scorers, points)

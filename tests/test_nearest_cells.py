@@ -14,7 +14,7 @@ from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
 from dpoutlier.kernels import walk as walk_kernel
-from dpoutlier.kernels.order import into_buckets, sort_stably
+from dpoutlier.kernels.order import into_buckets, sort_few, sort_stably
 from dpoutlier.kernels.ranks import divided, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import compare_first_steps, find_cells, new_path, new_window, set_out
 from dpoutlier.noise.law import DiscreteLaplace
@@ -88,6 +88,8 @@ def test_sorting_is_stable(costs, first):
     order = np.empty(n, np.int64)
     sort_stably(costs, first, len(costs), order, np.empty(n, np.int64))
     assert order.tolist() == (first + np.argsort(costs[first:], kind="stable")).tolist()
+    sort_few(costs[first:], n, order)
+    assert order.tolist() == np.argsort(costs[first:], kind="stable").tolist()
 
 
 @given(st.lists(st.integers(1000, 1000 + 2**33), min_size=1, max_size=300), st.booleans())
@@ -319,8 +321,8 @@ def test_any_chunk_size_and_thread_count_gives_the_same_scores(noise, monkeypatc
     scorer = NearestCells(max_cells=500)
     expected = scorer.outlier_scores(points, grid, held)
     for size, jobs in ((64, 1), (64, 2), (65, 3), (4096, 1), (131, 7)):
-        monkeypatch.setattr(threads, "LEAST_CHUNK", size)
-        monkeypatch.setattr(threads, "MOST_CHUNK", size)
+        monkeypatch.setattr(threads, "LEAST_CHUNK", min(size, 64))
+        monkeypatch.setattr(threads, "FIRST_CHUNK", size)
         assert (scorer.outlier_scores(points, grid, held, n_jobs=jobs) == expected).all()
         assert (scorer.walk(points, grid, held, n_jobs=jobs).scores == expected).all()
 

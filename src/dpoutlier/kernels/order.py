@@ -5,7 +5,7 @@ from typing import Any
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.window import Window
 
-__all__ = ["BUCKETS", "into_buckets", "sort_stably"]
+__all__ = ["BUCKETS", "into_buckets", "sort_few", "sort_stably"]
 
 BUCKETS = 1 << 12
 SHORT = 24
@@ -39,6 +39,17 @@ def into_buckets(found: Window, n: Any, start: Any, width: Any, wide: Any, start
         starts[i] = starts[i - 1]
     starts[0] = 0
     return buckets
+
+
+@inlined
+def sort_few(cost: Any, n: Any, order: Any) -> None:
+    """Indices 0..n - 1 into ``order``, by cost, and as they came where costs are equal: by insertion."""
+    for i in range(n):
+        key, j = cost[i], i
+        while j > 0 and cost[order[j - 1]] > key:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
 
 
 @inlined

@@ -7,7 +7,7 @@ import numpy as np
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.counts import CountTable, Scratch, look_up, new_scratch, noisy_counts_of
 from dpoutlier.kernels.jit import inlined, kernel
-from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_stably
+from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_few, sort_stably
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
@@ -17,6 +17,7 @@ GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
 LOW_LIMB = (1 << LIMB) - 1
 LEAST_ROOM, ROOM = 64, 1 << 16  # cells of a window
+FEW_CELLS = 12  # not worth a look before they are sorted
 SHORT_WINDOW = 32  # not worth buckets
 FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
 RUN = 16  # cells that are visited at once
@@ -96,50 +97,64 @@ def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
 
 
 @inlined
+def visit_in_order(cells: Window, n: Any, home_cost: Any, k: Any, rule: Rule, buffers: Buffers) -> None:
+    """Visit the n cells of ``buffers.order`` one by one, until k rows are gathered or ``max_cells`` visited."""
+    state, counts, order = buffers.state, buffers.counts, buffers.order
+    gathered, visited, high, low = state[S_GATHERED], state[S_VISITED], state[S_HIGH], state[S_LOW]
+    for i in range(n):
+        if visited == rule.max_cells:
+            state[S_STATUS] = CAPPED
+            break
+        at = order[i]
+        distance = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+        gathered += counts[at]
+        visited += 1
+        if rule.weighted:
+            high, low = add_product(high, low, counts[at], distance)
+        else:
+            low = distance
+        if gathered >= k:
+            state[S_STATUS] = GATHERED
+            break
+    state[S_GATHERED], state[S_VISITED], state[S_HIGH], state[S_LOW] = gathered, visited, high, low
+
+
+@inlined
+def visit_together(cells: Window, first: Any, last: Any, home_cost: Any, rule: Rule, buffers: Buffers) -> None:
+    """Visit cells first..last - 1 in any order: they will not end the walk."""
+    state, counts = buffers.state, buffers.counts
+    high, low, total = state[S_HIGH], state[S_LOW], 0
+    for i in range(first, last):
+        total += counts[i]
+    if rule.weighted:
+        for i in range(first, last):
+            distance = home_cost + cells.cost[i] if rule.from_point else cells.length[i]
+            high, low = add_product(high, low, counts[i], distance)
+    elif not rule.outlying:  # the paper scores the last cell of a walk that gathers too little
+        at = first
+        for i in range(first, last):
+            if cells.cost[i] >= cells.cost[at]:
+                at = i
+        low = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+    state[S_GATHERED] += total
+    state[S_VISITED] += last - first
+    state[S_HIGH], state[S_LOW] = high, low
+
+
+@inlined
 def visit(cells: Window, first: Any, last: Any, home_cost: Any, k: Any, rule: Rule, buffers: Buffers) -> None:
     """Visit cells first..last - 1, whose counts are known: all cells of some range of costs, and only they.
 
     As long as the positive counts together cannot lift what is gathered to k, the order of the cells does not matter.
     """
-    state, counts = buffers.state, buffers.counts
-    gathered, visited, n = state[S_GATHERED], state[S_VISITED], last - first
-    total, positive = 0, 0
+    state, positive = buffers.state, 0
     for i in range(first, last):
-        total += counts[i]
-        positive += max(counts[i], 0)
-    high, low = state[S_HIGH], state[S_LOW]
-    if gathered + positive < k and visited + n <= rule.max_cells:
-        gathered += total
-        visited += n
-        if rule.weighted:
-            for i in range(first, last):
-                distance = home_cost + cells.cost[i] if rule.from_point else cells.length[i]
-                high, low = add_product(high, low, counts[i], distance)
-        elif not rule.outlying:  # the paper scores the last cell of a walk that gathers too little
-            at = first
-            for i in range(first, last):
-                if cells.cost[i] >= cells.cost[at]:
-                    at = i
-            low = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
+        positive += max(buffers.counts[i], 0)
+    if state[S_GATHERED] + positive < k and state[S_VISITED] + last - first <= rule.max_cells:
+        visit_together(cells, first, last, home_cost, rule, buffers)
     else:
-        order = buffers.order
-        sort_stably(cells.cost, first, last, order, buffers.spare)
-        for i in range(n):
-            if visited == rule.max_cells:
-                state[S_STATUS] = CAPPED
-                break
-            at = order[i]
-            distance = home_cost + cells.cost[at] if rule.from_point else cells.length[at]
-            gathered += counts[at]
-            visited += 1
-            if rule.weighted:
-                high, low = add_product(high, low, counts[at], distance)
-            else:
-                low = distance
-            if gathered >= k:
-                state[S_STATUS] = GATHERED
-                break
-    state[S_GATHERED], state[S_VISITED], state[S_HIGH], state[S_LOW] = gathered, visited, high, low
+        sort_stably(cells.cost, first, last, buffers.order, buffers.spare)
+        visit_in_order(cells, last - first, home_cost, k, rule, buffers)
 
 
 @inlined
@@ -183,6 +198,12 @@ def visit_window(
 ) -> Any:
     """Visit the n cells that were found, block by block, until the walk ends. Returns False if the noise needs more digits."""
     state, starts, cells = buffers.state, buffers.starts, buffers.found
+    if n <= FEW_CELLS:  # most walks end here: sort them at once
+        if not noisy_counts_of(table, cells.low[:n], cells.high[:n], buffers.scratch, buffers.counts[:n]):
+            return False
+        sort_few(cells.cost, n, buffers.order)
+        visit_in_order(cells, n, home_cost, k, rule, buffers)
+        return True
     if end - start == 1:  # all of one cost, and in order: cut anywhere
         buckets = (n + RUN - 1) // RUN
         for i in range(buckets + 1):
@@ -252,10 +273,11 @@ def walk_on(
                 set_out(home_high, home_low, ranks, path)
             elif n > 0 and not visit_window(n, start, end, home_cost, grid, table, k, rule, buffers):
                 return False
-        if end > farthest and state[S_STATUS] == ON_THE_WAY:
-            state[S_STATUS] = RAN_OUT_OF_CELLS
-        following = larger_end(start, end, passed, state[S_VISITED], rule.max_cells)
-        start, end = end, min(following, max(farthest, end) + 1)
+        if state[S_STATUS] == ON_THE_WAY:
+            if end > farthest:
+                state[S_STATUS] = RAN_OUT_OF_CELLS
+            following = larger_end(start, end, passed, state[S_VISITED], rule.max_cells)
+            start, end = end, min(following, max(farthest, end) + 1)
     if state[S_STATUS] != GATHERED and rule.outlying:
         diameter = features * (LATTICE if rule.from_point else grid.unit)
         if rule.weighted:

@@ -20,12 +20,13 @@ from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import CellIds, Partition
 from dpoutlier.rows import Positions
-from dpoutlier.scoring.threads import in_chunks
+from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 
 __all__ = ["NearestCells", "Walks"]
 
 NO_LIMIT = 2**40
+MOST_POSITIONS = 2**17
 LEAST_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
 MOST_TABLES = 2**16  # bins of all features together
@@ -118,7 +119,7 @@ class NearestCells:
 
             return work
 
-        in_chunks(n, n_jobs, start)
+        in_chunks(n, n_jobs, start, most=_most_points(partition))
         return walks
 
     def outlier_scores(
@@ -130,7 +131,7 @@ class NearestCells:
             walker = _Walker(self, partition, counts, scores_only=True)
             return lambda part: walker(positions[part], scores[part])
 
-        in_chunks(len(positions), n_jobs, start)
+        in_chunks(len(positions), n_jobs, start, most=_most_points(partition))
         return scores
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
@@ -152,6 +153,11 @@ class NearestCells:
         return cls(**{key: value for key, value in content.items() if key != "name"})
 
 
+def _most_points(partition: Partition) -> int:
+    """Points of a chunk: no more positions than a cache holds."""
+    return max(MOST_CHUNK, MOST_POSITIONS // partition.n_features)
+
+
 class _Walker:
     """Walks of one thread, chunk by chunk, in buffers that are made once."""
 
@@ -159,7 +165,7 @@ class _Walker:
         self, scorer: NearestCells, partition: Partition, counts: NoisyCounts, *, scores_only: bool = False
     ) -> None:
         assert isinstance(partition, Grid)
-        self.scores_only = scores_only
+        self.scores_only, self.most = scores_only, _most_points(partition)
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
         self.table = kernel_table(counts)
         self.stored = _stored_cells(scorer, partition, counts)
@@ -169,7 +175,7 @@ class _Walker:
         """Scores of a chunk. How the walks went stays in ``results``."""
         n = len(positions)
         if n > len(self.results.low):
-            self._make_buffers(n)
+            self._make_buffers(max(n, min(4 * n, self.most)))
         positions = np.asfortranarray(positions)
         if self.stored is None:
             self._walk(positions, self.rule)

@@ -1,16 +1,17 @@
 """Chunks of rows in threads: kernels release the GIL, and what is made of a row does not depend on its chunk."""
 
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
 from dpoutlier._validate import bad, is_whole
 
-__all__ = ["chunks_of", "in_chunks", "thread_count"]
+__all__ = ["in_chunks", "thread_count"]
 
-LEAST_CHUNK = 64
-MOST_CHUNK = 4096  # a kernel cannot be interrupted, so a chunk must not take long
+LEAST_CHUNK, FIRST_CHUNK, MOST_CHUNK = 64, 4096, 4096
+SHORT, LONG = 0.02, 0.2  # seconds
 
 
 def thread_count(n_jobs: int | None) -> int:
@@ -22,40 +23,41 @@ def thread_count(n_jobs: int | None) -> int:
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
-def chunks_of(n: int, threads: int, most: int = MOST_CHUNK) -> list[slice]:
-    """Slices that cover range(n): several for each thread, since some points take far longer than others."""
-    size = min(max(LEAST_CHUNK, -(-n // (8 * threads))), most)
-    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
-
-
 def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]], *, most: int = MOST_CHUNK) -> None:
-    """Call ``start`` once in each thread, and what it returns on slices that together cover range(n)."""
-    chunks = chunks_of(n, threads, most)
-    if threads == 1 or len(chunks) < 2:
-        work = start()
-        for chunk in chunks:
-            work(chunk)
-        return
-    rest, lock, failed = iter(chunks), Lock(), False
+    """Call ``start`` once in each thread, and what it returns on slices that together cover range(n).
 
-    def take() -> Iterator[slice]:
-        while not failed:
-            with lock:
-                chunk = next(rest, None)
-            if chunk is None:
-                return
-            yield chunk
+    Slices grow while they take little time, up to ``most``, and shrink when they take long: some points take a thousand times as
+    long as others, a kernel cannot be interrupted, and to call one costs as much as to score a thousand easy points.
+    """
+    lock, taken, failed = Lock(), 0, False
+
+    def take(size: int) -> slice | None:
+        nonlocal taken
+        with lock:
+            if failed or taken >= n:
+                return None
+            fair = max((n - taken) // (2 * threads), LEAST_CHUNK) if threads > 1 else n
+            part = slice(taken, min(n, taken + min(size, fair)))
+            taken = part.stop
+            return part
 
     def run() -> None:
         nonlocal failed
+        size = min(FIRST_CHUNK, most)
         try:
             work = start()
-            for chunk in take():
-                work(chunk)
+            while (part := take(size)) is not None:
+                begin = time.perf_counter()
+                work(part)
+                took = time.perf_counter() - begin
+                size = min(2 * size, most) if took < SHORT else max(size // 2, LEAST_CHUNK) if took > LONG else size
         except BaseException:
             failed = True
             raise
 
+    if threads == 1 or n <= LEAST_CHUNK:
+        run()
+        return
     with ThreadPoolExecutor(threads) as pool:
-        for done in [pool.submit(run) for _ in range(min(threads, len(chunks)))]:
+        for done in [pool.submit(run) for _ in range(threads)]:
             done.result()
