@@ -26,7 +26,7 @@ from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 __all__ = ["NearestCells", "Walks"]
 
 NO_LIMIT = 2**40
-MOST_POSITIONS = 2**17
+MOST_POSITIONS = 2**15
 LEAST_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
 MOST_TABLES = 2**16  # bins of all features together
