@@ -21,7 +21,7 @@ def interleaved(contestants, rounds=5):
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def per_point(scorers, points, budget=0.3, most=100_000):
+def per_point(scorers, points, budget=0.3, most=500_000):
     """Median seconds per point of each scorer, each on as many points as it manages in about ``budget`` seconds."""
     sizes = {}
     for name, score in scorers.items():

@@ -32,7 +32,7 @@ def against_rivals(report):
     rows, rates = [], {}
     for d in (2, 8, 30):
         for n in sizes:
-            table, points = reference(n, d), queries(100_000, d)
+            table, points = reference(n, d), queries(500_000, d)
             detector = ours(table)
             scorers = {"dpoutlier": detector.outlier_scores, **{name: make(table) for name, make in RIVALS.items()}}
             times = per_point(scorers, points)
@@ -113,8 +113,8 @@ def against_heap(report):
     rows = [heap_row(report, *case) for case in (("b=3 (64 bits)", 3, 1), ("b=10 (128 bits)", 10, "0.3"))]
     report.section(
         "The first kernel: nanoseconds per visited cell",
-        "300 rows of 30 features; walks of more than 100 cells. The first kernel draws version 1 of the noise, the new one version 2; in the middle the new "
-        "kernel on the old noise, where both give the same scores.",
+        "300 rows of 30 features; walks of more than 100 cells. The first kernel draws version 1 of the noise, the new one version "
+        "2; in the middle the new kernel on the old noise, where both give the same scores.",
         ["", "epsilon", "heap, noise 1", "ours, noise 1", "ours, noise 2", "ratio"],
         rows,
     )

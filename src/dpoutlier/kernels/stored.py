@@ -11,7 +11,7 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.order import sort_stably
 from dpoutlier.kernels.ranks import LATTICE, STEP, GridArrays, Ranks, below_first, divided, reach, start_ranks
-from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Buffers, Results, Rule, add_product
+from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Buffers, Results, Rule, add_product, as_score
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, set_out
 
 __all__ = [
@@ -249,5 +249,5 @@ def walk_stored(
                 high, low = 0, diameter
         if status == RAN_OUT_OF_CELLS and not rule.outlying:  # the paper scores the last cell of all
             status = LEAVE
-        results.high[i], results.low[i] = high, low
+        results.score[i] = as_score(high, low, grid, rule, 1)
         results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status

@@ -11,19 +11,32 @@ from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_few, sort_stably
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
-__all__ = ["CAPPED", "GATHERED", "LIMB", "RAN_OUT_OF_CELLS", "Results", "Rule", "walk_points"]
+__all__ = [
+    "CAPPED",
+    "GATHERED",
+    "RAN_OUT_OF_CELLS",
+    "ROOM",
+    "Buffers",
+    "Results",
+    "Rule",
+    "add_product",
+    "as_score",
+    "new_buffers",
+    "new_results",
+    "walk_points",
+]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
-LOW_LIMB = (1 << LIMB) - 1
+LOW_LIMB, SHIFT = (1 << LIMB) - 1, 2.0**LIMB
 LEAST_ROOM, ROOM = 64, 1 << 16  # cells of a window
 FEW_CELLS = 12  # not worth a look before they are sorted
 SHORT_WINDOW = 32  # not worth buckets
 FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
 RUN = 16  # cells that are visited at once
-MANY = 1 << 24
-GROWTH = 2.5  # of the cells passed from window to window: at this figure the cells passed again cost least
-FIRST_CELLS = 2.0
+FIRST_END = 2.0  # of the first window, in bin widths, times the number of features: about six cells
+GROWTH = 2.5  # of the cells from window to window; more finds more cells for nothing, less passes more of them again
+NO_DEPTH = 1 << 24  # no grid is so deep
 
 
 class Rule(NamedTuple):
@@ -40,15 +53,14 @@ class Rule(NamedTuple):
 class Results(NamedTuple):
     """One entry per point."""
 
-    high: Any  # score in length units times rows units, high * 2**24 + low
-    low: Any
-    gathered: Any
+    score: Any
+    gathered: Any  # in units of 1 / per_row rows
     visited: Any
     status: Any
 
 
 class Buffers(NamedTuple):
-    """Room for one walk at a time; made once for each chunk of points."""
+    """Room for one walk at a time, and for the home cells of a chunk of points; made once for each thread."""
 
     ranks: Ranks
     path: Path
@@ -66,6 +78,10 @@ class Buffers(NamedTuple):
 
 
 S_GATHERED, S_HIGH, S_LOW, S_VISITED, S_STATUS = 0, 1, 2, 3, 4
+
+
+def new_results(points: int) -> Results:
+    return Results(np.empty(points), np.empty(points, np.int64), np.empty(points, np.int64), np.empty(points, np.int64))
 
 
 def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int) -> Buffers:
@@ -94,6 +110,13 @@ def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
     """``(high, low) + count * distance``, carried, for |count| < 2**38 and distance < 2**48."""
     low += count * (distance & LOW_LIMB)
     return high + count * (distance >> LIMB) + (low >> LIMB), low & LOW_LIMB
+
+
+@inlined
+def as_score(high: Any, low: Any, grid: GridArrays, rule: Rule, per_row: Any) -> Any:
+    """``high * 2**24 + low``, in lengths of the cube's edge and in rows."""
+    length = (np.float64(high) * SHIFT + np.float64(low)) / np.float64(LATTICE if rule.from_point else grid.unit)
+    return length / np.float64(per_row) if rule.weighted else length
 
 
 @inlined
@@ -177,10 +200,8 @@ def larger_end(start: Any, end: Any, before: Any, passed: Any, max_cells: Any) -
     """
     wanted = min(GROWTH, (passed + ROOM // 2) / passed, 1.2 * (max_cells + 1) / passed)
     factor = 2.0
-    if start > 0:
-        factor = 2.0
-        if passed > before:
-            factor = max(1.0, wanted) ** (np.log(end / start) / np.log(passed / before))
+    if start > 0 and passed > before:
+        factor = max(1.0, wanted) ** (np.log(end / start) / np.log(passed / before))
     return end + max(1, np.int64(end * (min(factor, 2.0) - 1.0)))
 
 
@@ -250,14 +271,14 @@ def walk_on(
     farthest = 0  # no cell costs more than this
     for j in range(features):
         farthest += min(max(ranks.home[j], grid.bins[j] - 1 - ranks.home[j]), rule.max_depth) * grid.width[j]
-    if rule.max_depth < MANY:
+    if rule.max_depth < NO_DEPTH:
         farthest = min(farthest, grid.widest * rule.max_depth)
     state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
     state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
     if rule.weighted:
         state[S_HIGH], state[S_LOW] = add_product(0, 0, home_count, home_cost if rule.from_point else 0)
     start: Any = np.int64(0)
-    end = 1 + int(min(grid.narrowest * min(1.0, FIRST_CELLS / features), farthest))
+    end = 1 + int(min(grid.narrowest * min(1.0, FIRST_END / features), farthest))
     while state[S_STATUS] == ON_THE_WAY:
         passed = state[S_VISITED]
         for j in range(features):
@@ -300,17 +321,18 @@ def walk_points(
         return False
     for i in range(n):
         if count[i] >= k and not rule.from_point:  # home alone gathers enough, at distance 0
-            results.high[i], results.low[i] = 0, 0
+            results.score[i] = 0.0
             results.gathered[i], results.visited[i], results.status[i] = count[i], 1, GATHERED
             continue
         if count[i] >= k:
             distance = start_ranks(positions[i], grid, buffers.ranks)
-            results.high[i], results.low[i] = add_product(0, 0, count[i] if rule.weighted else 1, distance)
+            upper, lower = add_product(0, 0, count[i] if rule.weighted else 1, distance)
+            results.score[i] = as_score(upper, lower, grid, rule, table.per_row)
             results.gathered[i], results.visited[i], results.status[i] = count[i], 1, GATHERED
             continue
         if not walk_on(positions[i], high[i], low[i], count[i], grid, table, rule, buffers):
             return False
-        results.high[i], results.low[i] = state[S_HIGH], state[S_LOW]
+        results.score[i] = as_score(state[S_HIGH], state[S_LOW], grid, rule, table.per_row)
         results.gathered[i], results.visited[i], results.status[i] = (
             state[S_GATHERED],
             state[S_VISITED],

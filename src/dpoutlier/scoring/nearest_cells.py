@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
 from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
-from dpoutlier.kernels.ranks import LATTICE
 from dpoutlier.kernels.stored import LEAVE, MOST_STEPS, StoredCells, decode_cells, new_stored_buffers, walk_stored
 from dpoutlier.kernels.stored import MOST_K as MOST_STORED_K
-from dpoutlier.kernels.walk import CAPPED, LIMB, Results, Rule, new_buffers, walk_points
+from dpoutlier.kernels.walk import CAPPED, Rule, new_buffers, new_results, walk_points
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import CellIds, Partition
@@ -169,23 +168,19 @@ class _Walker:
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
         self.table = kernel_table(counts)
         self.stored = _stored_cells(scorer, partition, counts)
-        self.results = Results(*(np.empty(0, np.int64) for _ in Results._fields))
+        self.results = new_results(0)
 
     def __call__(self, positions: NDArray[np.uint32], scores: NDArray[np.float64]) -> None:
         """Scores of a chunk. How the walks went stays in ``results``."""
         n = len(positions)
-        if n > len(self.results.low):
+        if n > len(self.results.score):
             self._make_buffers(max(n, min(4 * n, self.most)))
         positions = np.asfortranarray(positions)
         if self.stored is None:
             self._walk(positions, self.rule)
         else:
             self._walk_or_look(positions, *self.stored)
-        # high * 2**24 + low, in the cube's edge and in rows.
-        scores[:] = self.results.high[:n] * float(1 << LIMB) + self.results.low[:n]
-        scores /= LATTICE if self.rule.from_point else self.grid.unit
-        if self.rule.weighted:
-            scores /= self.table.per_row
+        scores[:] = self.results.score[:n]
 
     def _walk(self, positions: NDArray[np.uint32], rule: Rule) -> None:
         while not walk_points(positions, self.grid, self.table, rule, self.buffers, self.results):
@@ -210,11 +205,11 @@ class _Walker:
             self._walk(np.asfortranarray(positions[far]), self.rule)
             for all_points, left in zip(kept, self.results, strict=True):
                 all_points[far] = left[: len(far)]
-            self._make_buffers(len(kept.low))
+            self._make_buffers(len(kept.score))
             self.results = kept
 
     def _make_buffers(self, n: int) -> None:
-        self.results = Results(*(np.empty(n, np.int64) for _ in Results._fields))
+        self.results = new_results(n)
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
 
 
@@ -231,14 +226,15 @@ def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tupl
     crossover = max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
     if deep or crossover >= most or most > rule.max_cells:
         return None
-    cells = _decoded.get(counts)
-    if cells is None:
+    known, cells = _decoded.get(counts, (None, None))
+    if cells is None or known != grid:
         bins = np.empty((grid.n_features, len(listed[0])), np.uint16)
         high, low = np.ascontiguousarray(listed[0][:, 0]), np.ascontiguousarray(listed[0][:, 1])
         decode_cells(high, low, grid.arrays().bins, bins)
         first = np.append(0, np.cumsum(grid.bins)).astype(np.int64)
-        cells = _decoded[counts] = StoredCells(bins, np.array(listed[1]), first)
+        cells = StoredCells(bins, np.array(listed[1]), first)
+        _decoded[counts] = (grid, cells)
     return cells, np.array(listed[0]), crossover
 
 
-_decoded: WeakKeyDictionary[Any, StoredCells] = WeakKeyDictionary()
+_decoded: WeakKeyDictionary[Any, tuple[Grid, StoredCells]] = WeakKeyDictionary()

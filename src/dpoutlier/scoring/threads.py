@@ -10,7 +10,7 @@ from dpoutlier._validate import bad, is_whole
 
 __all__ = ["in_chunks", "thread_count"]
 
-LEAST_CHUNK, FIRST_CHUNK, MOST_CHUNK = 64, 4096, 4096
+LEAST_CHUNK, FIRST_CHUNK, MOST_CHUNK = 64, 512, 4096
 SHORT, LONG = 0.02, 0.2  # seconds
 
 
@@ -50,7 +50,7 @@ def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]]
                 begin = time.perf_counter()
                 work(part)
                 took = time.perf_counter() - begin
-                size = min(2 * size, most) if took < SHORT else max(size // 2, LEAST_CHUNK) if took > LONG else size
+                size = min(4 * size, most) if took < SHORT else max(size // 2, LEAST_CHUNK) if took > LONG else size
         except BaseException:
             failed = True
             raise
