@@ -18,17 +18,19 @@ dpoutlier.load(sys.argv[1]).score_samples([[0.1, 0.2]])
 print(time.perf_counter() - start)
 """
 MEMORY = """
-import resource, sys
+import sys
+from pathlib import Path
 import numpy as np
 from dpoutlier import DPGridKNN
 d, bins, n = map(int, sys.argv[1:])
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+memory = lambda name: int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) / 1024
 detector = DPGridKNN(1, bounds=(0, 1), bins=bins, max_cells=2000, n_jobs=2)
 detector.fit(np.random.default_rng(0).random((2000, d))).outlier_scores(np.random.default_rng(1).random((300, d)))
 points = np.random.default_rng(2).random((n, d))
-before = peak()
+before = memory("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
 detector.outlier_scores(points)
-print(peak() - before - 8 * n / 2**20)
+print(memory("VmHWM") - before - 8 * n / 2**20)
 """
 
 

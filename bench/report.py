@@ -7,6 +7,9 @@ HEAD = """# Measured
 One run of `make bench`: everything side by side, in turn, medians. Ratios are the result; times are those of one machine. One
 thread each unless said. {about}.
 
+This is about speed alone. What a private score is worth, at 30 features above all, is another question: see the data-free
+control in [how it works](../docs/how-it-works.md#the-data-free-control).
+
 """
 
 

@@ -47,7 +47,7 @@ def empty_table(kind: int) -> CountTable:
     return CountTable(
         kind=kind,
         per_row=1,
-        dense=np.empty(0, np.int64),
+        dense=np.empty(0, np.int32),  # as most dense holders have it, so that kernels are compiled once for all
         occupied=new_occupied(0),
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),

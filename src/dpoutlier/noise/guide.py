@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Context, Decimal
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +16,7 @@ __all__ = ["DIGITS", "MOST_SCALE", "guided_table", "has_table", "no_table"]
 
 DIGITS = 2  # of 64 bits; that a draw needs more has probability below 2**-110
 MOST_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1
-TAIL_SCALES = 11.1  # exp(-11.1) < 2**-16: so rarely is a draw past the table
+TAIL_SCALES = Fraction(111, 10)  # exp(-11.1) < 2**-16: so rarely is a draw past either end of the table
 GUARD_BITS = 64
 LEAST_GUIDE_BITS, MOST_GUIDE_BITS = 10, 16
 
@@ -55,7 +56,7 @@ def _tails(law: DiscreteLaplace, n: int, digits: int) -> list[int]:
 def guided_table(law: DiscreteLaplace, digits: int = DIGITS) -> GuidedTable:
     """The table of a law that has one. F(-j) = P(Z >= j), and F(j - 1) = 1 - P(Z >= j)."""
     assert has_table(law)
-    n = math.ceil(TAIL_SCALES * law.scale)
+    n = math.ceil(TAIL_SCALES / law.rate)
     tails = _tails(law, n, digits)
     whole = 1 << (64 * digits)
     # No F is a fraction of 2**64 (exp(-rate) is transcendental), so 1 - F rounds down to the complement.
