@@ -180,6 +180,28 @@ def test_the_table_takes_the_same_words_to_the_same_noise_as_the_oracle(law, dat
     assert (noise, at) == (expected, len(words) - len(list(stream)))
 
 
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("side", [0, 2**64 - 1])
+def test_past_the_table_the_noise_begins_anew(epsilon, side):
+    """A first word at either end, then draws of which the negative ones do not count, and perhaps the end once more."""
+    law = law_of(epsilon)
+    table = guided_table(law)
+    rng = np.random.default_rng(0)
+    lengths = set()
+    for _ in range(100):
+        words = rng.integers(0, 2**64, 60, dtype=np.uint64)
+        words[0] = side
+        words[1] = rng.choice(np.array([0, 2**64 - 1, words[1]], np.uint64))
+        stream = iter(words.tolist())
+        expected = naive.discrete_laplace_by_distribution(law.rate, table.n, stream)
+        noise, at = guided_draw(table, words, len(words), 0)
+        assert (noise, at) == (expected, len(words) - len(list(stream)))
+        assert abs(noise) >= table.n
+        assert (noise < 0) == (side == 0)
+        lengths.add(int(at))
+    assert len(lengths) >= 2
+
+
 def test_a_word_that_equals_the_table_is_decided_by_the_next_or_by_more_digits():
     law = law_of(1)
     first, second, third = digits_of(naive.tails(law.rate, 1)[0], 3)  # between -1 and 0
