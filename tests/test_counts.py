@@ -1,5 +1,6 @@
 """Counting rows: every way of counting gives what one row after the other gives."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -82,6 +83,21 @@ def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
         counts = count_rows([rows], grid, threads)
         assert found(counts) == expected
         assert cell_numbers(counts.ids) == sorted(expected)
+
+
+def test_threads_that_start_together_get_tallies_of_their_own(monkeypatch):
+    """A tally shared by two threads, or added up twice, would lose rows or count them twice: the sensitivity would be two."""
+
+    class Slow(counting._Dense):
+        def __init__(self, partition):
+            time.sleep(0.002)  # all threads are now past any check
+            super().__init__(partition)
+
+    monkeypatch.setattr(counting, "_Dense", Slow)
+    grid, rows = Grid((3, 3)), Rows(some_rows(5000, 2, 0), Domain((0.0,) * 2, (1.0,) * 2))
+    expected = one_by_one(rows, grid)
+    for _ in range(40):
+        assert found(count_rows([rows, rows], grid, 6)) == {cell: 2 * count for cell, count in expected.items()}
 
 
 def test_no_rows_have_no_cells():

@@ -218,7 +218,7 @@ def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatc
         (pd.DataFrame({"age": [1.0], "bmi": [None]}), "in bmi, row 0"),
         (pl.DataFrame({"age": ["1", "x"], "bmi": [1, 2]}), "in age, row 1 .*: 'x'"),
         ([[None, 1.0]], "in age, row 0 .*: None"),
-        ([[1.0, 2.0, 3.0]], "points have 3 features, the model was fitted on 2"),
+        ([[1.0, 2.0, 3.0]], "X has 3 features, but DPGridKNN is expecting 2 features as input"),
     ],
 )
 def test_bad_points_are_shown(points, message):

@@ -157,6 +157,11 @@ def test_the_papers_float_noise_is_there_and_not_publishable(holder):
     assert np.isfinite(detector.outlier_scores(POINTS)).all()
 
 
+def test_the_papers_float_noise_is_refused_where_it_would_leave_the_integers():
+    with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="too small for unsafe_float_laplace"):
+        fitted("keyed", epsilon="1e-7", unsafe_float_laplace=True)
+
+
 def test_a_dense_model_pickles_and_a_keyed_one_needs_a_word():
     dense, keyed = fitted("dense"), fitted("keyed")
     assert (pickle.loads(pickle.dumps(dense)).outlier_scores(POINTS) == dense.outlier_scores(POINTS)).all()

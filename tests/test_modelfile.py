@@ -301,7 +301,7 @@ def test_levels_that_are_not_the_scorers_are_refused(saved, tmp_path, levels):
     "arguments",
     [
         {"epsilon": "0." + "3" * 30, "target_fpr": 0.1, "threshold_share": 0.0123456789012345},
-        {"epsilon": "1e-8", "unsafe_float_laplace": True},
+        {"epsilon": "1e-6", "unsafe_float_laplace": True},
         {"epsilon": "123456789012345678901234567890/987654321098765432109876543210"},
         {"epsilon": 1, "bounds": {"größe": (0, 1), "b": (0, 1), "c": (0, 1)}},
         {"epsilon": 1, "max_depth": 2**70, "weighted": True, "target_fpr": 0.5},

@@ -210,6 +210,7 @@ def test_lengths_are_right_past_a_common_multiple_of_64_bits(bins):
     assert walk.scores[0] == pytest.approx(steps / bins[-1], abs=2**-37)
 
 
+LONG = {"k": 80, "weighted": False, "distance": "cell", "max_depth": 4, "max_cells": 3000, "exhausted": "outlying"}
 LAW = DiscreteLaplace(Fraction(3, 8))
 
 
@@ -254,15 +255,39 @@ def test_exact_scores_equal_the_definition_also_where_stored_cells_are_looked_at
         assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
 
 
+@pytest.mark.parametrize("max_depth", [8191, 8192, 10_000, 18_999, 19_000, 30_000, None])
+def test_stored_cells_too_deep_are_not_met(max_depth):
+    """19,000 steps away: where depths do not fit their bits, the walk goes from cell to cell."""
+    held, grid = ExactCounts(cell_ids([naive.number_of((19_000, 2), (20_000, 3))]), np.array([50])), Grid((20_000, 3))
+    walk = NearestCells(k=10, max_depth=max_depth).walk(np.array([[0, 2**32 - 1]], np.uint32), grid, held)
+    reached = max_depth is None or max_depth >= 19_000
+    assert walk.scores[0] == (0.95 if reached else 2.0)
+    assert walk.gathered[0] == (50 if reached else 0)
+
+
+@pytest.mark.parametrize("k", [10, 500])
+def test_stored_cells_that_all_tie_are_found_in_their_order(k):
+    """48,620 cells at the same cost, stored in the opposite of the order in which they are met."""
+    bins = (2,) * 18
+    numbers = np.array([number for number in range(2**18) if number.bit_count() == 9])
+    grid, held = Grid(bins), ExactCounts(cell_ids(numbers), np.ones(len(numbers), np.int64))
+    rule = {**LONG, "k": k, "max_depth": None, "max_cells": 2**20, "weighted": True}
+    both_kernels(rule, np.full((1, 18), 2**32 - 1, np.uint32), grid, held)
+
+
+def test_a_grid_of_all_the_cells_there_can_be():
+    grid = Grid((1, *[2] * 128))
+    assert cell_numbers(grid.cells(np.full((1, 129), 2**32 - 1, np.uint32))) == [2**128 - 1]
+    held = KeyedCounts(cell_ids([2**128 - 1]), np.array([9]), bytes(32), bytes(16), LAW, noise=1)
+    both_kernels({**LONG, "max_cells": 500}, np.full((1, 129), 2**32 - 5, np.uint32), grid, held)
+
+
 def both_kernels(rule, positions, grid, held):
     scorer = NearestCells(**rule)
     walks, heap = scorer.walk(positions, grid, held), walk_by_heap(scorer, positions, grid, held)
     for found, expected in zip((walks.scores, walks.gathered, walks.visited, walks.status), heap):
         assert (found == expected).all()
     return walks
-
-
-LONG = {"k": 80, "weighted": False, "distance": "cell", "max_depth": 4, "max_cells": 3000, "exhausted": "outlying"}
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpoutlier import DPGridKNN, GridKNN, load
+from dpoutlier.exceptions import InvalidParameterError
 
 HEAVY = ("sklearn", "pandas", "polars", "pyarrow", "matplotlib", "rich", "numba", "scipy")
 
@@ -45,3 +47,24 @@ def test_what_was_loaded_is_the_detector_but_for_fitting(make, tmp_path):
     assert again.n_jobs == 2
     assert again.k == detector.k
     assert loaded.model_.detector in repr(loaded)
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_what_was_loaded_refuses_other_columns_in_the_same_words(names, tmp_path):
+    rows = np.random.default_rng(0).uniform(size=(50, 2))
+    bounds = {"a": (0, 1), "b": (0, 1)} if names else (0, 1)
+    detector = DPGridKNN(1, bounds=bounds, bins=4).fit(rows)
+    loaded = load(detector.save(tmp_path / "m"))
+    wrong = [np.zeros((2, 3)), [[0.0]], pd.DataFrame({"a": [0.1], "c": [0.2]}), pd.DataFrame({"b": [0.1], "a": [0.2]})]
+    for points in wrong if names else wrong[:2]:
+        with pytest.raises(ValueError, match=r"2 features|feature names should match") as first:
+            detector.outlier_scores(points)
+        with pytest.raises(ValueError, match=r"2 features|feature names should match") as second:
+            loaded.outlier_scores(points)
+        assert str(first.value) == str(second.value)
+    named = pd.DataFrame({"a": [0.1], "b": [0.2]})
+    if not names:
+        with pytest.warns(UserWarning, match="X has feature names, but DPGridKNN was fitted without"):
+            loaded.outlier_scores(named)
+    with pytest.raises(InvalidParameterError, match="n_jobs must be"):
+        load(tmp_path / "m.dpo", n_jobs=0)

@@ -90,6 +90,12 @@ class FittedDetector(HoldsModel):
     def __repr__(self) -> str:
         return f"<fitted {self.model_.detector}: {self.model_!r}>"
 
+    def _estimator_like(self) -> Any:
+        return self.estimator()
+
+    def _name(self) -> str:
+        return self.model_.detector
+
     def estimator(self) -> Any:
         """The fitted detector as scikit-learn's estimator, with the arguments that it was fitted with."""
         module, name = self._estimator.rsplit(".", 1)

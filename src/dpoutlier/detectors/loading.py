@@ -5,6 +5,7 @@ from pathlib import Path
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.modelfile import load_model
+from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["load"]
 
@@ -22,6 +23,7 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
     n_jobs : int, optional
         Threads for scoring; -1 for all cores.
     """
+    thread_count(n_jobs)  # refused here if it means nothing
     model = load_model(path, secret=secret)
     if model.detector not in DETECTORS:
         raise ModelFileError(

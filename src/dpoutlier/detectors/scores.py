@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpoutlier import tables
 from dpoutlier._validate import bad
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
+from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
 from dpoutlier.rows import MissingValueError, Positions
 
 __all__ = ["ScoresPoints"]
@@ -56,12 +56,23 @@ class ScoresPoints(ABC):
         self._check_fitted()
         domain = self._fitted_domain()
         n_columns, names = tables.number_of_columns(X), tables.column_names(X)
-        same = n_columns == domain.n_features and (names is None or names == list(domain.names or ()))
-        if not same and (tables.is_frame(X) or domain.names is None):
+        nameless = tables.is_frame(X) and names is None and domain.names is not None
+        if nameless or (names is not None and names != list(domain.names or ())):
             from sklearn.utils.validation import validate_data  # noqa: PLC0415 - slow to import, and has the right words
 
-            validate_data(self, X, skip_check_array=True, reset=False)
+            validate_data(self._estimator_like(), X, skip_check_array=True, reset=False)
+        if n_columns != domain.n_features:
+            raise PointsError(
+                f"X has {n_columns} features, but {self._name()} is expecting {domain.n_features} features as input."
+            )
         return domain
+
+    def _estimator_like(self) -> Any:
+        """What scikit-learn's own checks may look at."""
+        return self
+
+    def _name(self) -> str:
+        return type(self).__name__
 
     def points(self, X: Any) -> NDArray[np.float64]:
         """Points as an array of shape (n, n_features), checked against the fit."""

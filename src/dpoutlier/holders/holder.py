@@ -11,12 +11,24 @@ from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
 from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.partition import CellIds
 
-__all__ = ["STREAM", "UNSAFE_PER_ROW", "NoisyCounts", "empty_table", "kernel_table", "noisy_counts", "occupied_cells"]
+__all__ = [
+    "MOST_UNSAFE_SCALE",
+    "STREAM",
+    "UNSAFE_PER_ROW",
+    "NoisyCounts",
+    "empty_table",
+    "kernel_table",
+    "noisy_counts",
+    "occupied_cells",
+]
 
 STREAM = (
     128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
 )
 UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
+MOST_UNSAFE_SCALE = (
+    2**20
+)  # of the unsafe float noise, in rows: at that resolution wider noise would leave the kernels' integers
 
 
 class NoisyCounts(Protocol):

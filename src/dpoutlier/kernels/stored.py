@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
-from dpoutlier.kernels.order import sort_stably
 from dpoutlier.kernels.ranks import LATTICE, STEP, GridArrays, Ranks, below_first, divided, reach, start_ranks
 from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Buffers, Results, Rule, add_product, as_score
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, set_out
@@ -50,7 +49,7 @@ class StoredBuffers(NamedTuple):
     total: Any  # per cell of a block
     near: Any  # cells that may be met
     cost: Any  # their costs
-    order: Any
+    order: Any  # both of them again, while they are sorted
     spare: Any
 
 
@@ -103,8 +102,10 @@ def prepare(grid: GridArrays, rule: Rule, cells: StoredCells, ranks: Ranks, buff
 
 
 @inlined
-def comes_before(a: Any, b: Any, cells: StoredCells, buffers: StoredBuffers) -> Any:
-    """Whether cell a comes before cell b, at equal cost: by rank vector."""
+def comes_before(a: Any, cost_a: Any, b: Any, cost_b: Any, cells: StoredCells, buffers: StoredBuffers) -> Any:
+    """Whether cell a comes before cell b in a walk: by (cost, rank vector)."""
+    if cost_a != cost_b:
+        return cost_a < cost_b
     for j in range(cells.bins.shape[0]):
         rank_a = buffers.rank[cells.first[j] + cells.bins[j, a]]
         rank_b = buffers.rank[cells.first[j] + cells.bins[j, b]]
@@ -115,22 +116,26 @@ def comes_before(a: Any, b: Any, cells: StoredCells, buffers: StoredBuffers) -> 
 
 @inlined
 def sort_near(n: Any, cells: StoredCells, buffers: StoredBuffers) -> None:
-    """Sort the first n entries by (cost, rank vector)."""
-    near, cost, spare = buffers.near, buffers.cost, buffers.spare
-    sort_stably(cost, 0, n, buffers.order, spare)
-    for i in range(n):
-        spare[i] = near[buffers.order[i]]
-    for i in range(n):
-        near[i] = spare[i]
-    for i in range(n):
-        spare[i] = cost[buffers.order[i]]
-    for i in range(n):
-        cost[i] = spare[i]
-        cell, j = near[i], i
-        while j > 0 and cost[j - 1] == cost[i] and comes_before(cell, near[j - 1], cells, buffers):
-            near[j] = near[j - 1]
-            j -= 1
-        near[j] = cell
+    """Sort the first n entries by (cost, rank vector): runs merged two by two."""
+    near, cost, new_near, new_cost = buffers.near, buffers.cost, buffers.order, buffers.spare
+    run = 1
+    while run < n:
+        for begin in range(0, n, 2 * run):
+            middle, end = min(begin + run, n), min(begin + 2 * run, n)
+            left, right = begin, middle
+            for i in range(begin, end):
+                take_right = left == middle
+                if left < middle and right < end:
+                    take_right = comes_before(near[right], cost[right], near[left], cost[left], cells, buffers)
+                if take_right:
+                    new_near[i], new_cost[i] = near[right], cost[right]
+                    right += 1
+                else:
+                    new_near[i], new_cost[i] = near[left], cost[left]
+                    left += 1
+        for i in range(n):
+            near[i], cost[i] = new_near[i], new_cost[i]
+        run *= 2
 
 
 @inlined
@@ -150,7 +155,7 @@ def find_near(grid: GridArrays, rule: Rule, cells: StoredCells, buffers: StoredB
 
     Counts are positive, so at most k of them are needed; the rest of the room saves sorting.
     """
-    n, room, limit = 0, buffers.near.shape[0], FAR
+    n, room, limit, last = 0, buffers.near.shape[0], FAR, 0
     deepest = min(MOST_STEPS, rule.max_depth)
     for start in range(0, cells.count.shape[0], BLOCK):
         stop = min(start + BLOCK, cells.count.shape[0])
@@ -167,9 +172,9 @@ def find_near(grid: GridArrays, rule: Rule, cells: StoredCells, buffers: StoredB
                 if n == room:
                     sort_near(n, cells, buffers)
                     n = enough(n, rule.k, cells, buffers)
-                    limit = buffers.cost[n - 1]
-                    if cost > limit:
-                        continue
+                    limit, last = buffers.cost[n - 1], buffers.near[n - 1]
+                if limit < FAR and not comes_before(start + i, cost, last, limit, cells, buffers):
+                    continue
                 buffers.near[n], buffers.cost[n] = start + i, cost
                 n += 1
     sort_near(n, cells, buffers)

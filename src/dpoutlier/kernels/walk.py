@@ -27,7 +27,9 @@ __all__ = [
 ]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
-LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
+LIMB = (
+    24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 units no product and no sum overflows
+)
 LOW_LIMB, SHIFT = (1 << LIMB) - 1, 2.0**LIMB
 LEAST_ROOM, ROOM = 64, 1 << 16  # cells of a window
 FEW_CELLS = 12  # not worth a look before they are sorted

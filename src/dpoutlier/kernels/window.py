@@ -5,8 +5,8 @@ in a feature after the last. Costs never fall on the way down nor with the rank,
 that lies behind it. Visiting features from last to first and ranks upwards gives the vectors in lexicographic order: then a
 *stable* sort by cost alone is the order of (cost, rank vector) that the walk is defined by, and no vector is ever stored.
 
-Nothing is kept between windows but the costs: the cells before the window are passed again. Windows grow fourfold, which makes
-that a third of the work.
+Nothing is kept between windows: the cells before the window are passed again. Windows grow, so that each cell is passed about once
+more than it is found.
 """
 
 from typing import Any, NamedTuple

@@ -13,7 +13,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours, exact_number
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
-from dpoutlier.holders.holder import UNSAFE_PER_ROW, NoisyCounts
+from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
 from dpoutlier.holders.keyed import KEY_BYTES, NOISE, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
@@ -171,7 +171,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             if partition.n_cells > MOST_DENSE_CELLS:
                 raise ModelFileError("the model file has too many cells for a dense holder.")
             counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
-            if _too_large(counts, MOST_COUNT * (UNSAFE_PER_ROW if content["unsafe_float"] else 1)):
+            if _too_large(counts, MOST_COUNT):
                 raise ModelFileError("the counts of the model file are too large.")
             return DenseCounts(counts, bool(content["unsafe_float"]))
         case "exact":
@@ -187,6 +187,8 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
             salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
             law = DiscreteLaplace(_rational(content["rate"]))
+            if content["unsafe_float"] and law.rate * MOST_UNSAFE_SCALE < 1:
+                raise ModelFileError("the model file has float noise wider than this format knows.")
             if named[0] > noise_of(law):
                 raise ModelFileError("the model file has noise too wide for the table that it names.")
             return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]), named[0])

@@ -153,7 +153,7 @@ def _arrays(grid: Grid) -> GridArrays:
         widest=int(width.max()),
         inverse=1 / (2.0 * bins),
         low=np.array([stride % 2**64 for stride in strides], np.uint64),
-        high=np.array([stride >> 64 for stride in strides], np.uint64),
+        high=np.array([(stride >> 64) % 2**64 for stride in strides], np.uint64),
         wide=grid.n_cells > 2**64,
     )
 

@@ -222,7 +222,7 @@ def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tupl
     if listed is None or rule.k > MOST_STORED_K or sum(grid.bins) > MOST_TABLES:
         return None
     most = grid.most_within(scorer.max_depth)
-    deep = rule.max_depth < MOST_STEPS and (rule.max_depth + 1) * grid.n_features >= MOST_STEPS
+    deep = rule.max_depth < sum(grid.bins) and (rule.max_depth + 1) * grid.n_features >= MOST_STEPS
     crossover = max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
     if deep or crossover >= most or most > rule.max_cells:
         return None

@@ -55,7 +55,8 @@ def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]]
             failed = True
             raise
 
-    if threads == 1 or n <= LEAST_CHUNK:
+    threads = min(threads, -(-n // LEAST_CHUNK))
+    if threads <= 1:
         run()
         return
     with ThreadPoolExecutor(threads) as pool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -44,14 +45,18 @@ def count_rows(blocks: Iterable[Positions], partition: Partition, n_jobs: int = 
     """Count each row once in each of its ``partition.cells_per_row`` cells."""  # (P1)
     make = _Dense if partition.n_cells <= MOST_COUNTERS else _Sparse
     tallies: list[Any] = [make(partition)]  # one for each thread
+    lock = Lock()
     for rows in blocks:
         free = list(tallies)
 
         def start(rows: Positions = rows, free: list[Any] = free) -> Callable[[slice], None]:
-            if not free:
-                free.append(make(partition))
-                tallies.append(free[0])
-            return partial(free.pop(), rows)
+            with (
+                lock
+            ):  # a tally that two threads took, or that came twice into the list, would lose rows or count them twice
+                if not free:
+                    free.append(make(partition))
+                    tallies.append(free[-1])
+                return partial(free.pop(), rows)
 
         in_chunks(len(rows), n_jobs, start, most=CHUNK)
     found: Counts = tallies[0].total(tallies[1:])

@@ -10,7 +10,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge
 from dpoutlier.holders.dense import MOST_DENSE_CELLS
 from dpoutlier.holders.exact import ExactCounts
-from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
 from dpoutlier.model import Model
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
@@ -66,7 +66,13 @@ def _partition(plan: Plan, n_hint: int | None) -> Partition:
 def _charge_for_counts(partition: Partition, plan: Plan) -> list[Charge]:
     if plan.epsilon_counts is None:
         return []
-    return [charge("counts", plan.epsilon_counts, plan.guarantee.sensitivity(partition.cells_per_row))]
+    paid = charge("counts", plan.epsilon_counts, plan.guarantee.sensitivity(partition.cells_per_row))
+    if plan.unsafe_float and paid.rate * MOST_UNSAFE_SCALE < 1:
+        raise InvalidParameterError(
+            f"epsilon is too small for unsafe_float_laplace, whose noise would have a scale of {float(1 / paid.rate):.3g} rows; it "
+            f"is kept for scales up to {MOST_UNSAFE_SCALE:,}. Give a larger epsilon, or leave unsafe_float_laplace out."
+        )
+    return [paid]
 
 
 def _release_counts(
