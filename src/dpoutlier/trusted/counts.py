@@ -50,9 +50,8 @@ def count_rows(blocks: Iterable[Positions], partition: Partition, n_jobs: int = 
         free = list(tallies)
 
         def start(rows: Positions = rows, free: list[Any] = free) -> Callable[[slice], None]:
-            with (
-                lock
-            ):  # a tally that two threads took, or that came twice into the list, would lose rows or count them twice
+            # A tally that two threads took, or that stood twice in the list, would lose rows or count them twice.
+            with lock:
                 if not free:
                     free.append(make(partition))
                     tallies.append(free[-1])
