@@ -1,5 +1,6 @@
 """Counting rows: every way of counting gives what one row after the other gives."""
 
+import threading
 import time
 from collections import Counter
 
@@ -85,19 +86,25 @@ def test_a_sparse_table_grows_and_chunks_add_up(monkeypatch):
         assert cell_numbers(counts.ids) == sorted(expected)
 
 
-def test_threads_that_start_together_get_tallies_of_their_own(monkeypatch):
+def test_threads_that_start_together_get_tallies_of_their_own():
     """A tally shared by two threads, or added up twice, would lose rows or count them twice: the sensitivity would be two."""
+    rng = np.random.default_rng(0)
 
-    class Slow(counting._Dense):
-        def __init__(self, partition):
-            time.sleep(0.002)  # all threads are now past any check
-            super().__init__(partition)
+    def slowly(frame, event, argument):
+        """Trace: a pause before each line of what a thread starts with, so that threads meet there."""
+        if frame.f_code.co_name == "start":
+            time.sleep(rng.uniform(0, 0.001))
+            return slowly
+        return None
 
-    monkeypatch.setattr(counting, "_Dense", Slow)
     grid, rows = Grid((3, 3)), Rows(some_rows(5000, 2, 0), Domain((0.0,) * 2, (1.0,) * 2))
-    expected = one_by_one(rows, grid)
-    for _ in range(40):
-        assert found(count_rows([rows, rows], grid, 6)) == {cell: 2 * count for cell, count in expected.items()}
+    expected = {cell: 2 * count for cell, count in one_by_one(rows, grid).items()}
+    threading.settrace(slowly)
+    try:
+        for _ in range(60):
+            assert found(count_rows([rows, rows], grid, 4)) == expected
+    finally:
+        threading.settrace(None)
 
 
 def test_no_rows_have_no_cells():
