@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +17,9 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
 
 __all__ = [
     "column_names",
@@ -40,7 +42,11 @@ NUMBER = re.compile(
 
 
 def is_frame(table: Any) -> bool:
-    return not isinstance(table, np.ndarray | list) and bool(nw.dependencies.is_into_dataframe(table))
+    if isinstance(table, np.ndarray | list):
+        return False
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - an array must not wait for it
+
+    return bool(nw.dependencies.is_into_dataframe(table))
 
 
 def column_names(table: Any) -> list[str] | None:
@@ -132,6 +138,8 @@ def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
 
 def _frame(table: Any) -> nw.DataFrame[Any]:
     """The frame behind narwhals; refuses a schema that holds no numbers. The schema is public."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     try:
         frame = nw.from_native(table, eager_only=True)
         schema = frame.schema
@@ -146,6 +154,8 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
 
 
 def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
     # What narwhals calls the type of a pandas column of objects depends on its values, hence on all rows.
     objects = str(getattr(nw.to_native(series), "dtype", "")) == "object"
     try:
