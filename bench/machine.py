@@ -47,13 +47,9 @@ def wait(*command):
 def start_up(report, folder):
     path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).random((50, 2))).save(folder / "small")
     tool = str(Path(sys.executable).with_name("dpoutlier"))
-    report.target(
-        "import, load and first score, warm cache",
-        wait(sys.executable, "-c", FIRST_SCORE, str(path)),
-        0.7,
-        at_most=True,
-        unit="s",
-    )
+    command = [sys.executable, "-c", FIRST_SCORE, str(path)]
+    runs = [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(16)]
+    report.target("import, load and first score, warm cache", statistics.median(runs[1:]), 0.7, at_most=True, unit="s")
     report.target("dpoutlier --help", wait(tool, "--help"), 0.3, at_most=True, unit="s")
 
 
