@@ -24,6 +24,26 @@ def test_import_alone_loads_nothing_heavy():
     assert imported("import dpoutlier; dpoutlier.Bounds; dpoutlier.Guarantee") == set()
 
 
+def test_garbage_is_collected_again_after_start_up(tmp_path):
+    path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    program = """
+import gc, sys, dpoutlier
+assert gc.isenabled()
+detector = dpoutlier.load(sys.argv[1])
+assert gc.isenabled()
+try:
+    detector.score_samples([[0.1, float("nan")]])
+except ValueError:
+    assert gc.isenabled()
+detector.score_samples([[0.1, 0.2]])
+assert gc.isenabled()
+gc.disable()
+dpoutlier.Guarantee
+assert not gc.isenabled()
+"""
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+
+
 def test_loading_and_scoring_need_no_scikit_learn(tmp_path):
     path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
     program = "import sys, dpoutlier; dpoutlier.load(sys.argv[1]).score_samples([[0.1, 0.2]])"

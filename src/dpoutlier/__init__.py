@@ -6,6 +6,8 @@ Reference data becomes a histogram once, with noise; everything after that only 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from dpoutlier._startup import without_collection
+
 if TYPE_CHECKING:
     from dpoutlier.detectors.fitted import FittedDetector
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
@@ -47,7 +49,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: ``import dpoutlier`` and ``--help`` stay fast."""
     if name not in _HOME:
         raise AttributeError(f"module 'dpoutlier' has no attribute {name!r}")
-    value = getattr(import_module(f"dpoutlier.{_HOME[name]}"), name)
+    with without_collection():
+        value = getattr(import_module(f"dpoutlier.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
+from dpoutlier._startup import first_without_collection
 from dpoutlier._validate import bad
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
@@ -86,7 +87,8 @@ class ScoresPoints(ABC):
         """A function of the points' positions; where a value is missing, an error that says which."""
         domain = self._check_points(X)
         try:
-            return function(tables.points_rows(X, domain))
+            with first_without_collection("score"):  # kernels are loaded
+                return function(tables.points_rows(X, domain))
         except MissingValueError:
             pass
         raise tables.missing_value(X, domain)
