@@ -31,4 +31,4 @@ def per_point(scorers, points, budget=0.3, most=500_000):
             size = min(most, len(points), size * max(2, int(budget / 4 / max(taken, 1e-6))))
         sizes[name] = size
     runs = {name: (lambda s=score, n=sizes[name]: s(points[:n])) for name, score in scorers.items()}
-    return {name: found / sizes[name] for name, found in interleaved(runs).items()}
+    return {name: found / sizes[name] for name, found in interleaved(runs, rounds=9).items()}
