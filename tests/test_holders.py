@@ -14,6 +14,8 @@ import pytest
 from dpoutlier import DPGridKNN, GridKNN, load, secrets_may_travel
 from dpoutlier.exceptions import InvalidParameterError, SecretError, UnsafeWarning
 from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.holders.keyed import KeyedCounts
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import cell_ids
 
 ROWS = np.random.default_rng(0).uniform(size=(300, 3))
@@ -127,6 +129,19 @@ def test_a_publishable_model_holds_these_fields_only():
 def test_noise_lies_on_every_cell_occupied_or_not(holder):
     empty = DPGridKNN(0.1, bounds=(0, 1), bins=4, holder=holder).fit(ROWS[:0])
     assert np.count_nonzero(all_counts(empty)) > 40  # of 64; an entry is 0 with probability 0.05
+
+
+@pytest.mark.parametrize("noise", [1, 2])
+@pytest.mark.parametrize("offset", [0, 2**70])
+def test_a_cells_noise_does_not_depend_on_its_count(noise, offset):
+    """Occupied or not, few rows or many: the noisy count is the count plus the noise that the empty cell has."""
+    ids, law = cell_ids(range(offset, offset + 3000)), DiscreteLaplace(Fraction(1, 2))
+    counts = np.random.default_rng(0).integers(1, 10**6, 1500)
+    empty = KeyedCounts(ids[:0], counts[:0], bytes(32), bytes(16), law, noise=noise)
+    held = KeyedCounts(ids[::2], counts, bytes(32), bytes(16), law, noise=noise)
+    difference = noisy_counts(held, ids) - noisy_counts(empty, ids)
+    assert (difference[::2] == counts).all()
+    assert not difference[1::2].any()
 
 
 @HOLDERS
