@@ -10,6 +10,7 @@ from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
 from heap.walk import walk_by_heap
 from measure import interleaved, per_point, seconds
@@ -74,7 +75,7 @@ def against_plain_python(report):
         5, bounds=bounds, bins=bins, max_depth=depth, max_cells=10**7, exhausted="as-printed", holder="keyed"
     ).fit(reference_rows)
     model = detector.model_
-    positions = model.domain.positions(points.T)
+    positions = Rows(points, model.domain)[:]
     grid = model.partition
 
     def noisy_count(cell):
@@ -124,7 +125,7 @@ def heap_row(report, name, bins, epsilon):
     model = DPGridKNN(epsilon, bounds=(0, 1), bins=bins, holder="keyed").fit(reference(300, 30)).model_
     held, grid, scorer = model.counts, model.partition, model.scorer
     first = KeyedCounts(held.ids, held.exact, held.key, held.salt, held.law, noise=1)
-    positions = model.domain.positions(queries(200, 30).T)
+    positions = Rows(queries(200, 30), model.domain)[:]
     walks = [scorer.walk(positions, grid, counts).visited for counts in (first, held)]
     long = [positions[visited > 100] for visited in walks]
     times = interleaved(

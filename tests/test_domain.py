@@ -4,44 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import naive
 from dpoutlier import Bounds, DPGridKNN
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.lattice import positions, scale
-
-numbers = st.floats(-1e12, 1e12, allow_nan=False)
-
-
-@given(numbers, numbers, st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
-def test_positions_follow_the_formula(lower, width, values):
-    upper = lower + abs(width) + 1e-3
-    values += [
-        lower,
-        upper,
-        np.nextafter(lower, -np.inf),
-        np.nextafter(upper, np.inf),
-        -0.0,
-        5e-324,
-        1e308,
-        np.inf,
-        -np.inf,
-    ]
-    found = positions(np.array(values), lower, scale(lower, upper))
-    assert found.tolist() == [naive.position(value, lower, upper) for value in values]
-
-
-def test_missing_values_go_to_the_first_position():
-    assert positions(np.array([np.nan, 1.0]), 0.0, scale(0, 1)).tolist() == [0, 2**32 - 1]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.uint8, np.bool_])
-def test_every_type_of_number_is_cast_first(dtype):
-    assert positions(np.array([0, 1], dtype), 0.0, scale(0, 2)).tolist() == [0, 2**31]
-
 
 AGE = {"age": (0, 120), "bmi": (10, 80)}
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dpoutlier import DPGridKNN, secrets_may_travel
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 
 ODD = [np.nan, np.inf, -np.inf, 1e308, -1e308, -0.0, 5e-324, 0.5, "text", "", None, "1e400", b"\xff", 2**70, "0.25"]
@@ -107,7 +108,7 @@ def test_no_reference_value_is_kept_anywhere(holder, tmp_path):
         shown = pickle.dumps(detector)
     shown += detector.save(tmp_path / "m").read_bytes()
     shown += (repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())).encode()
-    positions = detector.model_.domain.positions(rows.T)[0]
+    positions = Rows(rows, detector.model_.domain)[:1][0]
     for sentinel, position in zip(SENTINELS, positions):
         assert np.float64(sentinel).tobytes() not in shown
         assert np.float32(sentinel).tobytes() not in shown

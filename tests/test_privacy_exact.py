@@ -13,6 +13,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.rows import Rows
 from dpoutlier.scoring.threshold import bin_of
 from dpoutlier.trusted.counts import count_rows
 
@@ -138,7 +139,7 @@ def test_small_releases_carry_the_noise_that_is_charged(relation, rows_per_perso
     histogram = model.score_histogram
     exact = np.bincount(
         bin_of(
-            model.outlier_scores(model.domain.positions(np.array([[(row + 0.5) / 3 for row in rows]]))),
+            model.outlier_scores(Rows(np.array([[(row + 0.5) / 3] for row in rows]), model.domain)),
             histogram.levels,
         ),
         minlength=len(histogram.levels),

@@ -10,7 +10,6 @@ import naive
 from dpoutlier import tables
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import PointsError
-from dpoutlier.lattice import positions
 from dpoutlier.rows import MissingValueError, Rows
 
 DOMAIN = Domain((-1.5, 0.0, 1e-3), (2.0, 1.0, 1e5))
@@ -54,10 +53,21 @@ def test_positions_are_those_of_the_definition(layout, X):
     assert (rows[n // 3 : n // 2] == rows[:][n // 3 : n // 2]).all()
 
 
-@given(hnp.arrays(np.float64, st.integers(0, 70), elements=FLOATS))
-def test_the_kernel_equals_the_numpy_expression(values):
-    domain = Domain((-1.5,), (2.0,))
-    assert (Rows([values], domain)[:][:, 0] == positions(values, -1.5, domain.scales[0])).all()
+numbers = st.floats(-1e12, 1e12, allow_nan=False)
+
+
+@given(numbers, numbers, st.lists(FLOATS, max_size=20))
+def test_positions_follow_the_formula_for_any_bounds(lower, width, values):
+    upper = lower + abs(width) + 1e-3
+    values += [lower, upper, np.nextafter(lower, -np.inf), np.nextafter(upper, np.inf)]
+    domain = Domain((lower,), (upper,))
+    assert Rows([np.array(values)], domain)[:].T.tolist() == expected([np.array(values)], domain)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.uint8, np.bool_])
+def test_every_type_of_number_is_cast_first(dtype):
+    rows = Rows(tables.values(np.array([[0], [1]], dtype)), Domain((0.0,), (2.0,)))
+    assert rows[:].ravel().tolist() == [0, 2**31]
 
 
 def test_floats_are_not_copied_and_others_are_read_column_by_column():

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from dpoutlier import KNN, DPGridKNN, GridKNN, load
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
 
@@ -141,7 +142,7 @@ def test_one_row_moves_the_histogram_of_scores_by_one():
         detector = DPGridKNN(1, bounds=(-6, 6), bins=10, target_fpr=0.1, unsafe_seed=0).fit(rows)
         plan = detector._plan(detector.model_.domain)
     assert isinstance(plan, Plan)
-    positions = detector.model_.domain.positions(rows.T)
+    positions = Rows(rows, detector.model_.domain)
     bought = [
         fit._buy_threshold([positions[:n]], detector.model_, plan, UnsafeSeededBytes(1)).score_histogram.counts
         for n in (200, 199)

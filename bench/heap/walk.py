@@ -4,28 +4,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpoutlier.kernels.walk import Rule
 from heap.counts import BATCH, DENSE, EXACT, KEYED, CountTable, noisy_count
 from heap.frontier import Frontier, new_frontier, pop, push_followers, start
 from heap.jit import kernel
 from heap.ranks import LATTICE, GridArrays, Ranks, new_ranks, rank_bins
 from heap.wide import multiply_add
 
-__all__ = ["Results", "Rule", "walk_by_heap", "walk_points"]
+__all__ = ["Results", "walk_by_heap", "walk_points"]
 
 GATHERED, RAN_OUT_OF_CELLS, CAPPED = 0, 1, 2
 LIMB = 24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 no product and no sum overflows
 LOW_LIMB = (1 << LIMB) - 1
-
-
-class Rule(NamedTuple):
-    """How to walk and what to score."""
-
-    k: int
-    weighted: bool
-    from_point: bool  # score with ||y - centroid||, not ||centroid - home centroid||
-    max_depth: int
-    max_cells: int
-    outlying: bool  # a walk that does not gather k counts the missing rows at the cube's diameter
 
 
 class Results(NamedTuple):
@@ -118,7 +108,7 @@ def walk_by_heap(scorer: Any, positions: Any, grid: Any, holder: Any) -> Any:
     kind = {"exact": EXACT, "dense": DENSE, "keyed": KEYED}[holder.kind]
     dense = np.array(arrays.get("counts", np.empty(0, np.int64)))
     table = CountTable(kind, dense, np.array(ids), np.array(exact), subkey, rate)
-    rule = Rule(*scorer.rule())
+    rule = scorer.rule()
     results = Results(*(np.empty(len(positions), np.int64) for _ in Results._fields))
     bins = GridArrays(np.array(grid.bins, np.int64), grid.unit)
     walk_points(np.ascontiguousarray(positions), bins, table, rule, results)

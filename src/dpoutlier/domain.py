@@ -65,13 +65,6 @@ class Domain:
     def scales(self) -> tuple[float, ...]:
         return tuple(lattice.scale(low, high) for low, high in zip(self.lower, self.upper, strict=True))
 
-    def positions(self, columns: Sequence[NDArray[Any]] | NDArray[Any]) -> NDArray[np.uint32]:
-        """Lattice positions, of shape (n, n_features), of rows given by columns. Values outside are clipped, in silence."""
-        result = np.empty((len(columns[0]), self.n_features), np.uint32)
-        for j, (values, low, scale) in enumerate(zip(columns, self.lower, self.scales, strict=True)):
-            result[:, j] = lattice.positions(values, low, scale)
-        return result
-
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
         """Which values of *public* points lie outside the bounds."""
         return np.asarray((values < np.array(self.lower)) | (values > np.array(self.upper)))

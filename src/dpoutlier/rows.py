@@ -29,6 +29,9 @@ class MissingValueError(ValueError):
 class Rows:
     """Rows as they were given. ``rows[a:b]`` are their positions; each depends on its own row alone.
 
+    >>> Rows([np.array([-1.0, 0.0, 0.5, 1.0, np.inf])], Domain((0.0,), (1.0,)))[:].ravel().tolist()
+    [0, 0, 2147483648, 4294967295, 4294967295]
+
     Parameters
     ----------
     values : array of shape (n, n_features), or one array for each feature

@@ -36,6 +36,7 @@ FAR = 1 << 62
 class StoredCells(NamedTuple):
     """The cells whose count is not zero."""
 
+    ids: Any  # (cell, 2)
     bins: Any  # (feature, cell)
     count: Any  # per cell, positive
     first: Any  # per feature: where its bins begin in the tables of a point
@@ -49,8 +50,8 @@ class StoredBuffers(NamedTuple):
     total: Any  # per cell of a block
     near: Any  # cells that may be met
     cost: Any  # their costs
-    order: Any  # both of them again, while they are sorted
-    spare: Any
+    new_near: Any  # both of them again, while they are sorted
+    new_cost: Any
 
 
 def new_stored_buffers(cells: StoredCells, k: int) -> StoredBuffers:
@@ -117,7 +118,7 @@ def comes_before(a: Any, cost_a: Any, b: Any, cost_b: Any, cells: StoredCells, b
 @inlined
 def sort_near(n: Any, cells: StoredCells, buffers: StoredBuffers) -> None:
     """Sort the first n entries by (cost, rank vector): runs merged two by two."""
-    near, cost, new_near, new_cost = buffers.near, buffers.cost, buffers.order, buffers.spare
+    near, cost, new_near, new_cost = buffers.near, buffers.cost, buffers.new_near, buffers.new_cost
     run = 1
     while run < n:
         for begin in range(0, n, 2 * run):
@@ -203,13 +204,12 @@ def count_until(
 
 @kernel
 def walk_stored(
-    positions: Any, which: Any, grid: GridArrays, rule: Rule, cells: StoredCells, ids: Any, count: bool, buffers: StoredBuffers,
+    positions: Any, which: Any, grid: GridArrays, rule: Rule, cells: StoredCells, count: bool, buffers: StoredBuffers,
     walk: Buffers, results: Results,
 ) -> None:  # fmt: skip
     """The rows ``which`` of ``positions``, into ``results``; status LEAVE where only the walk from cell to cell can tell.
 
-    ``ids`` are those of the stored cells. The home cells are in ``walk``. ``count``: also say how many cells a walk visits. No walk
-    may be stopped by ``max_cells``.
+    The home cells are in ``walk``. ``count``: also say how many cells a walk visits. No walk may be stopped by ``max_cells``.
     """
     features, ranks, path = grid.bins.shape[0], walk.ranks, walk.path
     for at in range(which.shape[0]):
@@ -234,7 +234,7 @@ def walk_stored(
             cell = buffers.near[n - 1]
             if count:
                 visited = count_until(
-                    ids[cell, 0], ids[cell, 1], buffers.cost[n - 1], grid, rule, ranks, path, walk.found
+                    cells.ids[cell, 0], cells.ids[cell, 1], buffers.cost[n - 1], grid, rule, ranks, path, walk.found
                 )
             status = GATHERED
             if not rule.weighted:

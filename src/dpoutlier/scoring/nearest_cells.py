@@ -17,7 +17,7 @@ from dpoutlier.kernels.stored import MOST_K as MOST_STORED_K
 from dpoutlier.kernels.walk import CAPPED, Rule, new_buffers, new_results, walk_points
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import CellIds, Partition
+from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
@@ -188,7 +188,7 @@ class _Walker:
             self.table = self.counts.table(self.digits)
             self._make_buffers(len(positions))
 
-    def _walk_or_look(self, positions: NDArray[np.uint32], cells: StoredCells, ids: CellIds, crossover: int) -> None:
+    def _walk_or_look(self, positions: NDArray[np.uint32], cells: StoredCells, crossover: int) -> None:
         """Walk up to the crossover. Where that was not enough look at the stored cells, and walk on only if these cannot tell."""
         self._walk(positions, self.rule._replace(max_cells=crossover))
         far = np.flatnonzero(self.results.status[: len(positions)] == CAPPED)
@@ -196,7 +196,7 @@ class _Walker:
             return
         looking = new_stored_buffers(cells, self.rule.k)
         walk_stored(
-            positions, far, self.grid, self.rule, cells, ids, not self.scores_only, looking, self.buffers, self.results
+            positions, far, self.grid, self.rule, cells, not self.scores_only, looking, self.buffers, self.results
         )
         far = far[self.results.status[far] == LEAVE]
         if len(far):
@@ -213,8 +213,8 @@ class _Walker:
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
 
 
-def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tuple[StoredCells, CellIds, int] | None:
-    """The stored cells of a holder, their ids and how many cells to visit before looking at them; None if that never pays.
+def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tuple[StoredCells, int] | None:
+    """The stored cells of a holder, and how many cells to visit before looking at them; None if that never pays.
 
     It pays only where ``max_cells`` cannot stop a walk: else all cells before the stored ones would have to be counted.
     """
@@ -232,9 +232,9 @@ def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tupl
         high, low = np.ascontiguousarray(listed[0][:, 0]), np.ascontiguousarray(listed[0][:, 1])
         decode_cells(high, low, grid.arrays().bins, bins)
         first = np.append(0, np.cumsum(grid.bins)).astype(np.int64)
-        cells = StoredCells(bins, np.array(listed[1]), first)
+        cells = StoredCells(np.array(listed[0]), bins, np.array(listed[1]), first)
         _decoded[counts] = (grid, cells)
-    return cells, np.array(listed[0]), crossover
+    return cells, crossover
 
 
 _decoded: WeakKeyDictionary[Any, tuple[Grid, StoredCells]] = WeakKeyDictionary()
