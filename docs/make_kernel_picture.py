@@ -57,7 +57,7 @@ def draw_window(axis, cells, beyond, vector) -> None:
             axis.text(
                 x + 0.5, 2.2 * y + 0.28, f"{beyond[cell]:.2f}", ha="center", va="center", fontsize=7, color="#333333"
             )
-        axis.text(0, 2.2 * y + 1.12, title, fontsize=10)
+        axis.text(0, 2.2 * y + 1.12 if y else -0.22, title, fontsize=10)
     for x, cell in enumerate(found):
         axis.plot([x + 0.5, by_cost.index(cell) + 0.5], [2.2, 1.0], color="grey", linewidth=0.8)
     axis.set(xlim=(-0.2, len(cells) + 0.2), ylim=(-0.4, 3.8), xticks=[], yticks=[])
