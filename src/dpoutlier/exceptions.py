@@ -1,6 +1,7 @@
 """Errors of dpoutlier. Messages name the argument, the value and the remedy, and never a reference value."""
 
 __all__ = [
+    "DataSetError",
     "DpoutlierError",
     "InvalidParameterError",
     "ModelFileError",
@@ -34,6 +35,10 @@ class ReferenceDataError(DpoutlierError, ValueError):
 
 class SecretError(DpoutlierError):
     """A secret (keyed, unsafe or non-private) model was about to be treated as a publishable one."""
+
+
+class DataSetError(DpoutlierError):
+    """A public data set of the experiments is missing, or is not the one that it should be."""
 
 
 class ModelFileError(DpoutlierError):

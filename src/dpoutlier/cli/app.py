@@ -9,6 +9,7 @@ import typer
 from dpoutlier.cli.demo import demo
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
+from dpoutlier.cli.reproduce import reproduce
 from dpoutlier.cli.score import score
 
 __all__ = ["app", "main"]
@@ -21,7 +22,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, fit, score, inspect):
+for command in (demo, fit, score, inspect, reproduce):
     app.command()(command)
 
 

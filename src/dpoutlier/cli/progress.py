@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "say_if_compiling", "stages", "working"]
+__all__ = ["console", "say_if_compiling", "share_done", "stages", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -44,3 +44,34 @@ def stages(total: int, size: int, text: str) -> Iterator[slice]:
         for first in range(0, total, size):
             yield slice(first, min(first + size, total))
             bar.update(task, completed=min(first + size, total))
+
+
+@contextmanager
+def share_done() -> Iterator[Callable[[str, float, float], None]]:
+    """A bar for work of known size: call with what is under way, work done and work in all."""
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns,
+        console=console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+        speed_estimate_period=300,
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)

@@ -1,0 +1,86 @@
+"""Run a study from where it was left: the same numbers for any number of workers, sessions and kills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpoutlier.experiments.measure.choice import Choice, choose_bins, choose_k
+from dpoutlier.experiments.measure.datasets import LabelledRows
+from dpoutlier.experiments.measure.rows import Row, rows_of_table
+from dpoutlier.experiments.measure.store import Store
+from dpoutlier.experiments.measure.study import Study, Task, chosen_tasks, cost, exact_tasks, sweep_tasks
+from dpoutlier.experiments.measure.workers import workers
+
+__all__ = ["Results", "run_study"]
+
+TUNED = ("paper", "rule", "honest")
+"""The variants whose b is chosen on the test set."""
+Watch = Callable[[str, float, float], None]
+"""Called with what is under way, the work done and the work in all, in about the seconds that one core takes."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that was measured."""
+
+    study: Study
+    rows: list[Row]
+    choice: Choice
+    attack: list[dict[str, float]]
+    seconds: float
+    """Processor time of all tasks, those of earlier sessions included."""
+
+
+def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: int, watch: Watch) -> Results:
+    """Run what is not done yet, and return everything."""
+    store = Store(folder, study)
+    store.open()
+    rows: list[Row] = []
+    tasks: list[Task] = []
+    total = _work_in_all(study)
+    with workers(jobs, data, store) as finish:
+
+        def run(phase: str, wanted: list[Task]) -> None:
+            done = sum(map(cost, tasks)) + sum(cost(task) for task in wanted if store.done(task))
+            watch(phase, done, total)
+            left = sorted((task for task in wanted if not store.done(task)), key=cost, reverse=True)
+            for task in finish(left):
+                done += cost(task)
+                watch(phase, done, total)
+            tasks.extend(wanted)
+            for table in store.read(task for task in wanted if task.kind != "attack"):
+                rows.extend(rows_of_table(table))
+
+        run("without noise", exact_tasks(study))
+        k = choose_k(rows)
+        run("over all b", sweep_tasks(study, k))
+        choice = Choice(k, _chosen_bins(study, rows, k))
+        run("at the chosen b", chosen_tasks(study, choice))
+    attack = [
+        record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
+    ]
+    return Results(study, sorted(rows, key=_place), choice, attack, store.seconds(tasks))
+
+
+def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple[str, str], int]:
+    return {
+        (dataset, variant): bins
+        for variant in TUNED
+        for dataset, bins in choose_bins(rows, variant, study.sweep_epsilon, k).items()
+    }
+
+
+def _work_in_all(study: Study) -> float:
+    """Whatever is chosen, there is about as much to do."""
+    k = dict.fromkeys(study.sets, study.ks[0])
+    bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
+    tasks = [*exact_tasks(study), *sweep_tasks(study, k), *chosen_tasks(study, Choice(k, bins))]
+    return sum(map(cost, tasks))
+
+
+def _place(row: Row) -> tuple[object, ...]:
+    """Where a row stands in the table."""
+    bins, epsilon, seed = (-1 if value is None else value for value in (row.bins, row.epsilon, row.seed))
+    return (row.dataset, row.variant, row.algorithm, row.control, row.k, bins, -epsilon, row.split, seed)

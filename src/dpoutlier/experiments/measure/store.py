@@ -1,0 +1,97 @@
+"""Where finished tasks are kept: a file for each, written aside and renamed, so that a kill loses only what was under way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dpoutlier._files import write_aside
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.experiments.measure.datasets import dataset_named
+from dpoutlier.experiments.measure.study import Study, Task
+
+__all__ = ["Store", "alone_in", "fingerprint"]
+
+SECONDS = b"seconds"
+
+
+def fingerprint(study: Study) -> str:
+    """Of what the numbers depend on: the study, the data and the code. Results of other code are never taken for these."""
+    content = {
+        "study": asdict(study),
+        "data": [dataset_named(name).digest for name in study.sets],
+        "code": _code_digest(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _code_digest() -> str:
+    package = Path(__file__).parents[2]
+    hasher = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package)
+        if place.parts[0] != "cli" and place.parts[:2] != ("experiments", "report"):
+            hasher.update(f"{place.as_posix()} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return hasher.hexdigest()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold a lock on the folder. The system drops it when the process ends, however that happens."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+    except ImportError:
+        yield
+        return
+    with (folder / ".lock").open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InvalidParameterError(
+                f"another run is at work in {folder}. Wait until it has ended, or choose another folder with --out."
+            ) from None
+        yield
+
+
+class Store:
+    """Results of the finished tasks of one study."""
+
+    def __init__(self, folder: Path, study: Study) -> None:
+        self.folder = folder / "parts" / fingerprint(study)
+
+    def open(self) -> None:
+        """Make the folder; remove what a kill left half written."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob(".*.part"):
+            left.unlink()
+
+    def path(self, task: Task) -> Path:
+        return self.folder / f"{task.key}.parquet"
+
+    def done(self, task: Task) -> bool:
+        return self.path(task).exists()
+
+    def keep(self, task: Task, table: pa.Table, seconds: float) -> None:
+        """The result of a task, with the time that it took beside it."""
+        stamped = table.replace_schema_metadata({SECONDS: repr(seconds).encode()})
+
+        def write(stream: IO[bytes]) -> None:
+            pq.write_table(stamped, stream)
+
+        write_aside(self.path(task), write, overwrite=True)
+
+    def read(self, tasks: Iterable[Task]) -> list[pa.Table]:
+        return [pq.read_table(self.path(task)) for task in tasks]
+
+    def seconds(self, tasks: Iterable[Task]) -> float:
+        """Processor time of these tasks together."""
+        metadata: Iterable[Mapping[bytes, bytes]] = (pq.read_schema(self.path(task)).metadata for task in tasks)
+        return sum(float(entry[SECONDS]) for entry in metadata)

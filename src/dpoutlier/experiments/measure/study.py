@@ -1,0 +1,150 @@
+"""What is run: the study's size, and its tasks. A task is the unit that is finished, kept and never repeated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+from dpoutlier.experiments.measure.choice import Choice
+from dpoutlier.experiments.measure.datasets import DATASETS
+from dpoutlier.experiments.measure.variants import variant_named
+
+__all__ = ["FULL", "QUICK", "Study", "Task", "chosen_tasks", "cost", "exact_tasks", "sweep_tasks"]
+
+ATTACKED = "lymphography"
+ATTACKED_AT, ATTACKED_BINS = 0.15, 3
+"""The paper calls its quality on this set, at this epsilon, nearly comparable to the baselines."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """How much is run."""
+
+    name: str
+    sets: tuple[str, ...] = tuple(dataset.name for dataset in DATASETS)
+    splits: int = 5
+    seeds: int = 10
+    ks: tuple[int, ...] = (3, 10, 30, 60)
+    bins: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    epsilons: tuple[float, ...] = (5, 2.5, 1.25, 0.6, 0.3, 0.15, 0.075, 0.035, 0.015)
+    sweep_epsilon: float = 1.25
+    """At which b is chosen. The paper does not say; its own variant is run at all epsilons, so that every answer is known."""
+    answers: int = 50_000
+    """Of each of two worlds, to the attacker who repeats a query."""
+
+
+FULL = Study("full")
+QUICK = Study("quick", splits=2, seeds=2, bins=(2, 3, 5, 10), answers=10_000)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that belong together. ``kind`` is a function of ``runs``."""
+
+    kind: str
+    variant: str
+    dataset: str
+    split: int
+    ks: tuple[int, ...]
+    bins: int | None = None
+    epsilons: tuple[float, ...] = ()
+    seeds: int = 0
+    control: bool = False
+    """Private runs on no rows. Runs without noise bring their control along."""
+    answers: int = 0
+
+    @property
+    def key(self) -> str:
+        """Names the file of the result."""
+        parts = [self.kind, self.variant, self.dataset, f"split{self.split}"]
+        parts += ["k" + "-".join(map(str, self.ks))]
+        parts += [f"b{self.bins}"] if self.bins is not None else []
+        parts += ["eps" + "-".join(f"{epsilon:g}" for epsilon in self.epsilons)] if self.epsilons else []
+        parts += ["control"] if self.control else []
+        return "_".join(parts)
+
+
+def exact_tasks(study: Study) -> list[Task]:
+    """First phase, without noise. It tells k."""
+    return [
+        task
+        for name in study.sets
+        for split in range(study.splits)
+        for task in (
+            Task("plain", "paper", name, split, study.ks),
+            *(Task("exact", "paper", name, split, study.ks, bins) for bins in study.bins),
+        )
+    ]
+
+
+def sweep_tasks(study: Study, k: dict[str, int]) -> list[Task]:
+    """Second phase, over all b. It tells b."""
+    tasks = []
+    for name, split, bins in product(study.sets, range(study.splits), study.bins):
+        what = (name, split, (k[name],), bins)
+        sweep = (study.sweep_epsilon,)
+        tasks += [
+            Task("private", "paper", *what, study.epsilons, study.seeds),
+            Task("private", "paper", *what, sweep, study.seeds, control=True),
+            Task("exact", "honest", *what),
+            *_with_control(Task("private", "honest", *what, sweep, study.seeds)),
+        ]
+    return tasks
+
+
+def chosen_tasks(study: Study, choice: Choice) -> list[Task]:
+    """Third phase, over all epsilons at the chosen b; and the attack."""
+    tasks = []
+    for name, split in product(study.sets, range(study.splits)):
+        tasks += _at_chosen(study, choice, name, split)
+    if ATTACKED in study.sets:
+        k = (choice.k[ATTACKED],)
+        tasks.append(Task("attack", "paper", ATTACKED, 0, k, ATTACKED_BINS, (ATTACKED_AT,), answers=study.answers))
+    return tasks
+
+
+def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
+    tuned, public = (choice.k[name],), variant_named("public").k
+    as_paper, ours, honest = (choice.bins[name, variant] for variant in ("paper", "rule", "honest"))
+    rest = tuple(epsilon for epsilon in study.epsilons if epsilon != study.sweep_epsilon)
+    assert public is not None
+    return [
+        *(
+            Task("private", "paper", name, split, tuned, bins, rest, study.seeds, control=True)
+            for bins in sorted({as_paper, ours})
+        ),
+        Task("exact", "point", name, split, tuned, as_paper),
+        *_with_control(Task("private", "point", name, split, tuned, as_paper, study.epsilons, study.seeds)),
+        *_with_control(Task("private", "sound", name, split, tuned, ours, study.epsilons, study.seeds)),
+        Task("plain", "honest", name, split, tuned),
+        *_with_control(Task("private", "honest", name, split, tuned, honest, rest, study.seeds)),
+        Task("plain", "public", name, split, (public,)),
+        *_with_control(Task("private", "public", name, split, (public,), None, study.epsilons, study.seeds)),
+    ]
+
+
+def _with_control(task: Task) -> tuple[Task, Task]:
+    return task, replace(task, control=True)
+
+
+COST = {
+    "lymphography": (0.02, 0.0012, 0.0012),
+    "pima": (0.13, 0.003, 0.006),
+    "wdbc": (8.0, 0.03, 0.06),
+    "heart": (0.08, 0.003, 0.003),
+    "adult": (1.5, 0.01, 0.25),
+}
+"""Seconds for a grid without noise, a private run, and a private run of the control: for order and progress only."""
+
+
+def cost(task: Task) -> float:
+    """About the seconds that a task takes."""
+    exact, private, control = COST[task.dataset]
+    runs = 2 * task.seeds * len(task.epsilons)
+    by_kind = {
+        "plain": 0.1,
+        "exact": exact,
+        "private": runs * (control if task.control else private),
+        "attack": task.answers * 7e-4,
+    }
+    return by_kind[task.kind]

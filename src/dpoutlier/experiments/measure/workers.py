@@ -1,0 +1,87 @@
+"""Processes that finish tasks. They die with their parent, and leave Ctrl-C to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Protocol
+
+import pyarrow as pa
+
+from dpoutlier.experiments.measure.attack import run_attack
+from dpoutlier.experiments.measure.datasets import LabelledRows
+from dpoutlier.experiments.measure.rows import table_of_rows
+from dpoutlier.experiments.measure.runs import run_exact, run_plain, run_private
+from dpoutlier.experiments.measure.store import Store
+from dpoutlier.experiments.measure.study import Task
+
+__all__ = ["Workers", "workers"]
+
+RUNS = {"plain": run_plain, "exact": run_exact, "private": run_private}
+Data = dict[str, LabelledRows]
+
+
+class Workers(Protocol):
+    """Finishes tasks and keeps their results, in any order; yields each when it is done."""
+
+    def __call__(self, tasks: list[Task]) -> Iterator[Task]: ...
+
+
+@contextmanager
+def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
+    """So many processes; with one job this process itself."""
+    if jobs == 1:
+        yield lambda tasks: (_finish(task, data, store) for task in tasks)
+        return
+    context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
+    with ProcessPoolExecutor(jobs, context, _start, (data, store)) as pool:
+        try:
+            yield lambda tasks: (
+                done.result() for done in as_completed([pool.submit(_finish_here, task) for task in tasks])
+            )
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()  # what it was at is not kept yet, and will be run again
+            raise
+
+
+def _finish(task: Task, data: Data, store: Store) -> Task:
+    begin = time.process_time()
+    table = _result(task, data[task.dataset])
+    store.keep(task, table, time.process_time() - begin)
+    return task
+
+
+def _result(task: Task, data: LabelledRows) -> pa.Table:
+    if task.kind == "attack":
+        return run_attack(task, data)
+    return table_of_rows(RUNS[task.kind](task, data))
+
+
+_here: dict[str, tuple[Data, Store]] = {}
+"""What a worker process was started with."""
+
+
+def _start(data: Data, store: Store) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _here["all"] = data, store
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _finish_here(task: Task) -> Task:
+    return _finish(task, *_here["all"])

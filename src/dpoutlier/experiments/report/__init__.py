@@ -1,0 +1,1 @@
+"""From numbers to tables, verdicts, figures and one page."""

@@ -1,0 +1,102 @@
+"""All figures of the report, with their captions."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from dpoutlier.experiments.report.drawing import STYLE
+from dpoutlier.experiments.report.more_figures import attack_figure, ladder, point, splits
+from dpoutlier.experiments.report.paper_figures import figure1, figure2
+from dpoutlier.experiments.report.summary import Key, Reading, Summary
+
+__all__ = ["Drawn", "draw_all"]
+
+
+class Plot(NamedTuple):
+    """A figure to be drawn from a summary. The caption names splits, seeds and the epsilon at which b is chosen."""
+
+    title: str
+    caption: str
+    draw: Callable[[Summary], Figure]
+
+
+PLOTS = {
+    "figure1": Plot(
+        "AUROC over grid parameter and privacy budget",
+        "The paper's Figure 1. Left: over b, private runs at epsilon = {sweep}. Right: over epsilon, at the b chosen on the left "
+        "(grey bar). Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the noise. Grey and pale curves: the "
+        "same scorers on no data at all; plain k-NN without data scores all points alike, AUROC .5.",
+        figure1,
+    ),
+    "figure2": Plot(
+        "Average precision and precision at n over the privacy budget",
+        "The paper's Figure 2, at the chosen b. Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the "
+        "noise. Grey and pale curves: no data at all.",
+        figure2,
+    ),
+    "ladder": Plot(
+        "From the paper's accounting to an honest one",
+        "AUROC of the basic private grid as one leak after another is closed; each step keeps those before it. Bars: standard "
+        "deviation over the splits. Hollow: the same without data. In the last step nothing is tuned on the test set any more.",
+        ladder,
+    ),
+    "point": Plot(
+        "Distance from the point instead of its cell",
+        "AUROC of the basic private grid. The paper's text says distance from the point, its algorithm distance from the cell's "
+        "centroid. Where the dotted control follows its curve, the score comes from the map into the cube and not from the data.",
+        point,
+    ),
+    "splits": Plot(
+        "What one split is worth",
+        "AUROC on each of {splits} splits, mean over {seeds} seeds; line: mean of the splits. The paper shows one split.",
+        splits,
+    ),
+}
+ATTACK_TITLE = "Fresh noise for every query"
+ATTACK_CAPTION = (
+    "One query about one patient, repeated. Left: mean of the answers with and without the patient in the reference data, and "
+    "its standard deviation. Right: how often the attacker guesses right which of the two it is."
+)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its name, title, what to see in it, and the lines of the summary that it was drawn from."""
+
+    name: str
+    title: str
+    caption: str
+    figure: Figure
+    keys: tuple[Key, ...] = ()
+
+    @cached_property
+    def pictures(self) -> dict[str, bytes]:
+        """As files, by format; the same bytes for the same numbers."""
+        pictures = {}
+        with mpl.rc_context(STYLE):
+            for kind, metadata in (("png", {}), ("svg", {"Date": None})):
+                memory = io.BytesIO()
+                self.figure.savefig(memory, format=kind, dpi=130, metadata=metadata)
+                pictures[kind] = memory.getvalue()
+        return pictures
+
+
+def draw_all(summary: Summary, attack: list[dict[str, float]]) -> list[Drawn]:
+    """All figures, in the order of the report."""
+    study, drawn = summary.study, []
+    what = {"splits": study.splits, "seeds": study.seeds, "sweep": f"{study.sweep_epsilon:g}"}
+    with mpl.rc_context(STYLE):
+        for name, plot in PLOTS.items():
+            reading = Reading(summary)
+            figure = plot.draw(reading)
+            drawn.append(Drawn(name, plot.title, plot.caption.format(**what), figure, tuple(reading.read)))
+        if attack:
+            drawn.append(Drawn("attack", ATTACK_TITLE, ATTACK_CAPTION, attack_figure(attack)))
+    return drawn

@@ -1,0 +1,13 @@
+"""How numbers are written."""
+
+__all__ = ["decimals"]
+
+
+def decimals(value: float) -> str:
+    """Three decimals, without a zero in front.
+
+    >>> decimals(0.5), decimals(-0.0321), decimals(1)
+    ('.500', '-.032', '1.000')
+    """
+    text = f"{value:.3f}"
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text

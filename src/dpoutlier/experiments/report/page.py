@@ -1,0 +1,90 @@
+"""The report: one page that needs no other file and no network."""
+
+from __future__ import annotations
+
+import base64
+import os
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dpoutlier.experiments.measure.store import fingerprint
+from dpoutlier.experiments.measure.variants import VARIANTS
+from dpoutlier.experiments.report.answers import answers
+from dpoutlier.experiments.report.claims import TOLERANCE
+from dpoutlier.experiments.report.figures import Drawn
+from dpoutlier.experiments.report.judgements import Judgement
+from dpoutlier.experiments.report.numbers import decimals
+from dpoutlier.experiments.report.summary import Summary
+from dpoutlier.experiments.report.tables import summary_table
+
+__all__ = ["page"]
+
+PACKAGES = ("dpoutlier", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "matplotlib")
+
+
+def page(
+    summary: Summary,
+    judgements: list[Judgement],
+    tables: dict[str, pa.Table],
+    drawn: list[Drawn],
+    processor_seconds: float,
+    session_seconds: float,
+) -> str:
+    """The page as text."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"decimals": decimals, "shown": _shown}
+    return environment.get_template("report.html.j2").render(
+        study=summary.study,
+        judgements=judgements,
+        held=sum(one.paper.holds for one in judgements),
+        answers=answers(summary),
+        tables={name: table.to_pylist() for name, table in tables.items()},
+        figures={one.name: _embedded(one, summary) for one in drawn},
+        variants=VARIANTS,
+        tolerance=TOLERANCE,
+        run=_run(summary, processor_seconds, session_seconds),
+    )
+
+
+def _embedded(drawn: Drawn, summary: Summary) -> dict[str, Any]:
+    lines = summary_table(summary.lines[key] for key in drawn.keys)
+    return {
+        "title": drawn.title,
+        "caption": drawn.caption,
+        "source": "data:image/svg+xml;base64," + base64.b64encode(drawn.pictures["svg"]).decode(),
+        "numbers": lines.to_pylist(),
+    }
+
+
+def _run(summary: Summary, processor_seconds: float, session_seconds: float) -> dict[str, Any]:
+    return {
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "processor_minutes": processor_seconds / 60,
+        "session_minutes": session_seconds / 60,
+        "versions": {"Python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "fingerprint": fingerprint(summary.study),
+    }
+
+
+def _shown(value: Any) -> str:
+    """A cell of a table of numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if isinstance(value, float):
+        return decimals(value)
+    return str(value)

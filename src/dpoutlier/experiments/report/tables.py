@@ -1,0 +1,113 @@
+"""The tables of the report, as Arrow tables: what is written to files is what the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from dpoutlier.experiments.measure.datasets import DATASETS, LabelledRows, dataset_named
+from dpoutlier.experiments.measure.protocol import split_rows
+from dpoutlier.experiments.measure.quality import METRICS
+from dpoutlier.experiments.report.judgements import Judgement
+from dpoutlier.experiments.report.summary import Key, Line, Summary
+
+__all__ = ["chosen_table", "claims_table", "ladder_table", "summary_table", "table_1"]
+
+
+def table_1(data: dict[str, LabelledRows]) -> pa.Table:
+    """The paper's Table 1, counted on what was run."""
+    records = []
+    for dataset in DATASETS:
+        if dataset.name in data:
+            split = split_rows(data[dataset.name], 0)
+            records.append(
+                {
+                    "dataset": dataset.title,
+                    "dimension": split.reference.shape[1],
+                    "reference": len(split.reference),
+                    "test": len(split.points),
+                    "outliers": int(split.outlying.sum()),
+                }
+            )
+    return pa.Table.from_pylist(records)
+
+
+def summary_table(lines: Iterable[Line]) -> pa.Table:
+    """Mean and standard deviations of each metric, one line for all runs alike."""
+    return pa.Table.from_pylist([_record(line) for line in lines], _SUMMARY)
+
+
+_SUMMARY = pa.schema(
+    [
+        ("dataset", pa.string()),
+        ("variant", pa.string()),
+        ("algorithm", pa.string()),
+        ("control", pa.bool_()),
+        ("k", pa.int32()),
+        ("bins", pa.int32()),
+        ("epsilon", pa.float64()),
+        ("runs", pa.int32()),
+        ("ran_out", pa.float64()),
+        *((f"{metric}_{name}", pa.float64()) for metric in METRICS for name in ("mean", "sd_noise", "sd_splits")),
+    ]
+)
+
+
+def _record(line: Line) -> dict[str, Any]:
+    record = {**line.key._asdict(), "runs": line.runs, "ran_out": line.ran_out}
+    for metric, entry in line.metrics.items():
+        record |= {f"{metric}_{name}": getattr(entry, name) for name in ("mean", "sd_noise", "sd_splits")}
+    return record
+
+
+def chosen_table(summary: Summary) -> pa.Table:
+    """The k and b that were chosen on the test set, as the paper did; and b by rule, which looks at no data."""
+    records = []
+    for dataset in summary.study.sets:
+        record: dict[str, Any] = {"dataset": dataset_named(dataset).title, "k": summary.choice.k[dataset]}
+        record |= {f"b_{variant}": summary.choice.bins[dataset, variant] for variant in ("paper", "rule", "honest")}
+        by_rule = [str(summary.bins_by_rule[dataset, epsilon]) for epsilon in summary.study.epsilons]
+        records.append({**record, "b_public_by_epsilon": " ".join(by_rule)})
+    return pa.Table.from_pylist(records)
+
+
+def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
+    """Every claim with its verdict and figures."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "question": one.claim.question,
+                "claim": one.claim.text,
+                "test": one.claim.test,
+                "holds": one.paper.holds,
+                "figure": one.paper.figure,
+                "holds_with_our_rule": one.ours.holds,
+                "figure_with_our_rule": one.ours.figure,
+                "splits": f"{one.splits[0]} of {one.splits[1]}",
+                "epsilons_for_b": f"{one.epsilons[0]} of {one.epsilons[1]}",
+                "private": one.private,
+                "without_data": one.control,
+            }
+            for one in judgements
+        ]
+    )
+
+
+def ladder_table(summary: Summary, epsilons: Iterable[float], steps: Iterable[str]) -> pa.Table:
+    """AUROC of the basic private grid and of its control at each step from the paper's accounting to an honest one."""
+    records = []
+    steps = tuple(steps)
+    for epsilon in epsilons:
+        for dataset in summary.study.sets:
+            record: dict[str, Any] = {"epsilon": float(epsilon), "dataset": dataset_named(dataset).title}
+            for step in steps:
+                mine, control = (
+                    summary.entry(summary.key(dataset, step, "DP Grid", epsilon=epsilon, control=without)).mean
+                    for without in (False, True)
+                )
+                record |= {step: mine, f"{step}_without_data": control}
+            plain = Key(dataset, "honest", "kNN", control=False, k=summary.choice.k[dataset], bins=None, epsilon=None)
+            records.append({**record, "plain": summary.entry(plain).mean})
+    return pa.Table.from_pylist(records)
