@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # naive.py and strategies.py
 sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))  # heap, the first kernel
 
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
+from shared_data import DATA
 
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")
@@ -31,3 +32,18 @@ def pytest_runtest_setup(item):
     """What a test draws from the system's generator comes from a stream of its own, unless it is about that generator."""
     real = item.get_closest_marker("system_noise") is not None
     _current["source"] = None if real else UnsafeSeededBytes(zlib.crc32(item.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def data():
+    """The folder with the five data sets, for tests marked ``needs_data``."""
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def tiny_results(tmp_path_factory):
+    """A whole study on small made-up data."""
+    from dpoutlier.experiments.measure.runner import run_study
+    from made_data import TINY, made_sets
+
+    return run_study(TINY, made_sets(), tmp_path_factory.mktemp("tiny"), 1, lambda *_: None)

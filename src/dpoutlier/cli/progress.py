@@ -48,7 +48,10 @@ def stages(total: int, size: int, text: str) -> Iterator[slice]:
 
 @contextmanager
 def share_done() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar for work of known size: call with what is under way, work done and work in all."""
+    """A bar for work of known size: call with what is under way, work done and work in all.
+
+    Where standard error is no terminal, a line for each part of the work instead.
+    """
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
         Progress,
@@ -73,5 +76,12 @@ def share_done() -> Iterator[Callable[[str, float, float], None]]:
         disable=not sys.stderr.isatty(),
         speed_estimate_period=300,
     ) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=total)
+        task, named = bar.add_task("", total=None), set()
+
+        def watch(text: str, done: float, total: float) -> None:
+            bar.update(task, description=text, completed=done, total=total)
+            if bar.disable and text not in named:
+                named.add(text)
+                sys.stderr.write(f"{text}: {100 * done / total:.0f} % done so far\n")
+
+        yield watch

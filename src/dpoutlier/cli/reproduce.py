@@ -40,7 +40,8 @@ def reproduce(
     with errors_for_people():
         from time import perf_counter  # noqa: PLC0415 - --help must not wait for all this
 
-        from dpoutlier.cli.progress import console, say_if_compiling, share_done  # noqa: PLC0415
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
         from dpoutlier.experiments.measure.datasets import dataset_named  # noqa: PLC0415
         from dpoutlier.experiments.measure.runner import run_study  # noqa: PLC0415
         from dpoutlier.experiments.measure.sources import data_folder, load_dataset  # noqa: PLC0415
@@ -49,6 +50,8 @@ def reproduce(
         from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
         begin = perf_counter()
+        if jobs < -1 or jobs == 0:
+            raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
         study = _study(sets, quick=quick)
         folder = data_folder(data)
         loaded = {name: load_dataset(dataset_named(name), folder) for name in study.sets}
@@ -58,10 +61,13 @@ def reproduce(
             with alone_in(out):
                 with share_done() as watch:
                     results = run_study(study, loaded, out, thread_count(jobs), watch)
-                written = write_report(results, loaded, out, perf_counter() - begin)
+                with working("drawing and writing"):
+                    written = write_report(results, loaded, out, perf_counter() - begin)
         except KeyboardInterrupt:
             console(stderr=True).print(
-                f"\nStopped. What is finished is kept in {out}: the same command goes on from there.", markup=False
+                f"\nStopped. What is finished is kept in {out}: the same command goes on from there.",
+                soft_wrap=True,
+                markup=False,
             )
             raise typer.Exit(INTERRUPTED) from None
         console().print(_table(written))

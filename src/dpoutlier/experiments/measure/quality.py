@@ -33,7 +33,7 @@ def quality(outlying: NDArray[np.bool_], scores: NDArray[np.float64]) -> Quality
     """
     order = np.argsort(-scores, kind="stable")
     ranked, hits = scores[order], np.cumsum(outlying[order])
-    ends = np.append(np.flatnonzero(np.diff(ranked)), len(ranked) - 1)  # last point of each group of ties
+    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)  # last point of each group of ties
     true = np.append(0, hits[ends])
     size = np.append(0, ends + 1)
     n = int(true[-1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,8 @@ def load_dataset(dataset: DataSet, folder: Path | None) -> LabelledRows:
 def _remedy(dataset: DataSet) -> str:
     return (
         f"Put {dataset.file} ({dataset.n_rows} rows; columns {', '.join(dataset.features[:3])}, ..., class) into a folder and name "
-        f"the folder with --data or {DATA_VARIABLE}; or leave both out to fetch the data from public sources. "
-        "docs/reproduction.md says where each set comes from."
+        f"the folder with --data or {DATA_VARIABLE}. Without a folder the sets come from scikit-learn (wdbc) and OpenML. "
+        "docs/reproduction.md says where each set is from; --sets runs some of them only."
     )
 
 
@@ -86,7 +87,9 @@ def _from_openml(dataset: DataSet) -> LabelledRows:
 
     number, recode = OPENML[dataset.name]
     try:
-        data = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", n_retries=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of each retry; the error says all
+            data = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", n_retries=2)
     except (URLError, OSError, ValueError) as error:
         raise DataSetError(
             f"the data set {dataset.name} could not be fetched from OpenML (data id {number}): {error}. {_remedy(dataset)}"

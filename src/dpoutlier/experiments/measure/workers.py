@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import Protocol
@@ -24,6 +25,10 @@ from dpoutlier.experiments.measure.study import Task
 
 __all__ = ["Workers", "workers"]
 
+DIED = (
+    "a worker process was ended from outside, perhaps for want of memory. What is finished is kept: run the same command again, "
+    "if need be with --jobs 1"
+)
 RUNS = {"plain": run_plain, "exact": run_exact, "private": run_private}
 Data = dict[str, LabelledRows]
 
@@ -46,10 +51,12 @@ def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
             yield lambda tasks: (
                 done.result() for done in as_completed([pool.submit(_finish_here, task) for task in tasks])
             )
-        except BaseException:
+        except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 process.terminate()  # what it was at is not kept yet, and will be run again
+            if isinstance(error, BrokenProcessPool):
+                raise OSError(DIED) from None
             raise
 
 

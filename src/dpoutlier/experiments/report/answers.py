@@ -6,7 +6,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from dpoutlier.experiments.measure.datasets import dataset_named
-from dpoutlier.experiments.report.claims import PAIRS, TOLERANCE
+from dpoutlier.experiments.report.claims import EXACT, PAIRS, TOLERANCE
 from dpoutlier.experiments.report.numbers import decimals
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
@@ -83,7 +83,7 @@ def _epsilon(view: View) -> Answer:
         for epsilon in epsilons:
             mine = view.value(dataset, "DP Grid", epsilon=epsilon)
             other = view.value(dataset, "DP Grid" if control else "kNN", epsilon=epsilon, control=control)
-            if not (mine > other + TOLERANCE if control else mine >= other - TOLERANCE):
+            if not (mine > other + TOLERANCE + EXACT if control else mine >= other - TOLERANCE - EXACT):
                 break
             found = f"{epsilon:g}".removeprefix("0")
         return found

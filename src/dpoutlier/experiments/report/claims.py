@@ -10,10 +10,12 @@ from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.report.numbers import decimals
 from dpoutlier.experiments.report.view import View
 
-__all__ = ["ACCEPTABLE", "CLAIMS", "METRIC_NAMES", "TOLERANCE", "Claim", "Finding"]
+__all__ = ["ACCEPTABLE", "CLAIMS", "EXACT", "METRIC_NAMES", "TOLERANCE", "Claim", "Finding"]
 
 TOLERANCE = 0.05
 """The one tolerance: what is lower by at most this much is comparable, and a change counts if it is larger."""
+EXACT = 1e-9
+"""Rounding of sums is no difference."""
 ACCEPTABLE = 0.7
 """AUROC from which a detector is commonly called acceptable (Hosmer and Lemeshow, Applied Logistic Regression)."""
 NEARLY_ALL = 0.9
@@ -71,7 +73,7 @@ def _comparable(
 ) -> Callable[[View], Finding]:
     def judge(view: View) -> Finding:
         gap, text = _gap(view, dataset, metrics, baselines, epsilon)
-        return Finding(gap <= TOLERANCE, f"worst gap {decimals(gap)}: {text}")
+        return Finding(gap <= TOLERANCE + EXACT, f"worst gap {decimals(gap)}: {text}")
 
     return judge
 
@@ -87,7 +89,7 @@ def _plain_is_best(view: View) -> Finding:
                     view.value(dataset, grid, bins=bins),
                     view.value(dataset, f"DP {grid}", bins=bins, epsilon=view.sweep_epsilon),
                 )
-                cases, best = cases + 1, best + (top >= max(rivals))
+                cases, best = cases + 1, best + (top >= max(rivals) - EXACT)
     return Finding(best >= NEARLY_ALL * cases, f"{best} of {cases} cases")
 
 
@@ -112,7 +114,7 @@ def _modest_at_two(view: View) -> Finding:
     }
     worst = max(losses.values())
     return Finding(
-        worst <= 2 * TOLERANCE,
+        worst <= 2 * TOLERANCE + EXACT,
         "larger loss of the two: " + _each((dataset, decimals(loss)) for dataset, loss in losses.items()),
     )
 
@@ -127,7 +129,7 @@ def _close_from_three(view: View) -> Finding:
             for bins in study.bins
             if bins >= 3
         ]
-        close[dataset] = (sum(loss <= TOLERANCE for loss in losses), len(losses))
+        close[dataset] = (sum(loss <= TOLERANCE + EXACT for loss in losses), len(losses))
     holds = all(2 * near > cases for dataset, (near, cases) in close.items() if dataset != "adult")
     return Finding(
         holds, "close: " + _each((dataset, f"{near} of {cases}") for dataset, (near, cases) in close.items())
@@ -140,7 +142,7 @@ def _falls_with_b(view: View) -> Finding:
         values = [view.value(dataset, "DP Grid", bins=bins, epsilon=view.sweep_epsilon) for bins in study.bins]
         losses[dataset] = max(values) - values[-1]
     return Finding(
-        min(losses.values()) > TOLERANCE,
+        min(losses.values()) > TOLERANCE + EXACT,
         "best b minus b = 10: " + _each((name, decimals(loss)) for name, loss in losses.items()),
     )
 
@@ -151,7 +153,7 @@ def _adult_rises_with_b(view: View) -> Finding:
         view.value("adult", "DP Grid", bins=bins, epsilon=view.sweep_epsilon)
         for bins in (min(study.bins), max(study.bins))
     )
-    return Finding(high - low > TOLERANCE, f"AUROC {decimals(low)} at b = 2, {decimals(high)} at b = 10")
+    return Finding(high - low > TOLERANCE + EXACT, f"AUROC {decimals(low)} at b = 2, {decimals(high)} at b = 10")
 
 
 def _basic_beats_weighted(view: View) -> Finding:
@@ -166,7 +168,8 @@ def _basic_beats_weighted(view: View) -> Finding:
         for dataset in study.sets
     }
     return Finding(
-        min(leads.values()) > 0, "mean lead in AUROC: " + _each((name, decimals(lead)) for name, lead in leads.items())
+        min(leads.values()) > EXACT,
+        "mean lead in AUROC: " + _each((name, decimals(lead)) for name, lead in leads.items()),
     )
 
 
@@ -181,7 +184,7 @@ def _gain(view: View, dataset: str, metric: str) -> float:
 def _gains(cases: tuple[tuple[str, str], ...], *, expected: bool) -> Callable[[View], Finding]:
     def judge(view: View) -> Finding:
         gains = [(dataset, metric, _gain(view, dataset, metric)) for dataset, metric in cases]
-        holds = all((gain > TOLERANCE) == expected for *_, gain in gains)
+        holds = all((gain > TOLERANCE + EXACT) == expected for *_, gain in gains)
         figures = (f"{_title(dataset)} {METRIC_NAMES[metric]} {decimals(gain)}" for dataset, metric, gain in gains)
         return Finding(holds, "gain from epsilon .015 to 5: " + ", ".join(figures))
 

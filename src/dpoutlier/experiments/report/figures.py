@@ -84,6 +84,7 @@ class Drawn:
             for kind, metadata in (("png", {}), ("svg", {"Date": None})):
                 memory = io.BytesIO()
                 self.figure.savefig(memory, format=kind, dpi=130, metadata=metadata)
+                self.figure.set_layout_engine("none")  # the layout has been found
                 pictures[kind] = memory.getvalue()
         return pictures
 

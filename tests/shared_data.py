@@ -1,0 +1,12 @@
+"""Where the five data sets are, if they are here. Tests that need them skip with this reason where they are not."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+BESIDE = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(os.environ.get("DPOUTLIER_DATA", BESIDE))
+needs_data = pytest.mark.skipif(
+    not (DATA / "lymphography.csv").is_file(), reason="the data sets are not here: name their folder in DPOUTLIER_DATA"
+)

@@ -1,0 +1,185 @@
+"""Runs of the six algorithms: shortcuts against the library itself, controls, noise, and the choice of k and b."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpoutlier import DPGridKNN, GridKNN
+from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier.experiments.measure.choice import choose_bins, choose_k
+from dpoutlier.experiments.measure.protocol import seed_of, split_rows
+from dpoutlier.experiments.measure.quality import quality
+from dpoutlier.experiments.measure.rows import Row, rows_of_table, table_of_rows
+from dpoutlier.experiments.measure.runs import bounds_of, run_exact, run_plain, run_private
+from dpoutlier.experiments.measure.study import FULL, QUICK, Task
+from dpoutlier.experiments.measure.variants import VARIANTS, under_our_rule, variant_named
+from made_data import made
+
+LIMITS = {"max_depth": 4, "max_cells": 10**6}
+
+
+def _case(variant, split=0):
+    data = made("heart")
+    parts = split_rows(data, split)
+    return data, parts, bounds_of(variant_named(variant), data, parts)
+
+
+@pytest.mark.parametrize("bins", [2, 5, 17])
+@pytest.mark.parametrize("name", ["paper", "point", "honest"])
+def test_exact_rows_are_what_the_library_gives_for_every_k_and_rule(name, bins):
+    """One walk that never ends tells how every walk ends: the same quality as a walk for each k."""
+    data, split, bounds = _case(name)
+    rows = run_exact(Task("exact", name, "heart", 0, (1, 3, 60), bins), data)
+    assert len(rows) == (24 if name == "paper" else 12)
+    rules = {"paper": "as-printed", "rule": "outlying", "point": "as-printed", "honest": "outlying"}
+    for row in rows:
+        twin = GridKNN(
+            bounds,
+            k=row.k,
+            bins=bins,
+            weighted=row.algorithm == "Grid-w",
+            distance="point" if name == "point" else "cell",
+            exhausted=rules[row.variant],
+            **LIMITS,
+        ).fit(split.reference[:0] if row.control else split.reference)
+        walks = twin.walk(split.points)
+        assert (row.auroc, row.ap, row.p_at_n) == quality(split.outlying, walks.scores)
+        assert row.ran_out == np.mean(walks.status > 0)
+
+
+@pytest.mark.parametrize("name", ["paper", "point", "sound", "honest", "public"])
+@pytest.mark.parametrize("control", [False, True])
+def test_private_rows_are_what_the_library_gives(name, control):
+    """Noise, relation, bounds and rule of each variant, spelled out."""
+    data, split, bounds = _case(name)
+    bins = None if name == "public" else 4
+    rows = run_private(Task("private", name, "heart", 0, (10,), bins, (1.25,), 2, control=control), data)
+    for row in rows:
+        if row.epsilon is None:
+            continue
+        floating = name in {"paper", "point"}
+        detector = DPGridKNN(
+            1.25,
+            bounds=bounds,
+            bins="auto" if bins is None else bins,
+            n_hint=len(split.reference),
+            k=10,
+            weighted=row.algorithm == "DP Grid-w",
+            neighbours="add-or-remove-one" if floating else "replace-one",
+            distance="point" if name == "point" else "cell",
+            exhausted="as-printed" if row.variant in {"paper", "point"} else "outlying",
+            holder="keyed",
+            unsafe_seed=seed_of("heart", 0, bins, 1.25, row.seed),
+            unsafe_float_laplace=floating,
+            **LIMITS,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsafeWarning)
+            detector.fit(split.reference[:0] if control else split.reference)
+        scores = detector.outlier_scores(split.points)
+        assert (row.auroc, row.ap, row.p_at_n) == pytest.approx(quality(split.outlying, scores), abs=1e-12)
+        assert row.control is control
+    private = [row for row in rows if row.epsilon is not None]
+    assert len(private) == (8 if name == "paper" else 4)
+    twins = {(row.algorithm, row.bins) for row in rows if row.epsilon is None}
+    assert twins == (
+        {("Grid", private[0].bins), ("Grid-w", private[0].bins)} if name == "public" and not control else set()
+    )
+
+
+@settings(max_examples=25)
+@given(st.integers(2, 12), st.integers(1, 80), st.booleans(), st.sampled_from([5, 0.3, 0.015]))
+def test_our_rule_from_a_walk_as_printed_is_our_rule(bins, k, weighted, epsilon):
+    _, split, bounds = _case("paper")
+    scores = {}
+    for exhausted in ("as-printed", "outlying"):
+        detector = DPGridKNN(
+            epsilon,
+            bounds=bounds,
+            bins=bins,
+            k=k,
+            weighted=weighted,
+            exhausted=exhausted,
+            holder="keyed",
+            unsafe_seed=3,
+            unsafe_float_laplace=True,
+            **LIMITS,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsafeWarning)
+            scores[exhausted] = detector.fit(split.reference).walk(split.points)
+    printed = scores["as-printed"]
+    ours = under_our_rule(printed.scores, printed.gathered, printed.status > 0, k, 2, weighted=weighted)
+    assert ours == pytest.approx(scores["outlying"].scores, rel=1e-9, abs=1e-9)
+
+
+def test_the_control_meets_the_same_noise():
+    """At a tiny epsilon noise is all there is, and runs with and without rows agree; at a large one they do not."""
+    data = made("pima")
+    for epsilon, agree in ((0.001, True), (5, False)):
+        task = Task("private", "honest", "pima", 0, (3,), 3, (epsilon,), 2)
+        found, control = (run_private(replace(task, control=without), data) for without in (False, True))
+        assert ([row[-4:] for row in found] == [row[-4:] for row in control]) is agree
+
+
+def test_plain_rows_have_a_control_that_knows_nothing():
+    rows = run_plain(Task("plain", "paper", "pima", 0, (3, 5)), made("pima"))
+    assert [(row.algorithm, row.k, row.control) for row in rows[:4]] == [
+        ("kNN", 3, False), ("kNN", 3, True), ("wkNN", 3, False), ("wkNN", 3, True),
+    ]  # fmt: skip
+    assert {row.auroc for row in rows if row.control} == {0.5}
+    assert min(row.auroc for row in rows if not row.control) > 0.6
+
+
+def test_only_the_last_variants_keep_every_promise():
+    """What the report says of each variant is how it is run."""
+    assert [variant.name for variant in VARIANTS] == ["paper", "rule", "point", "sound", "honest", "public"]
+    assert [variant.name for variant in VARIANTS if not variant.leaked_bounds] == ["honest", "public"]
+    assert [variant.name for variant in VARIANTS if not variant.float_noise] == ["sound", "honest", "public"]
+    assert [variant.name for variant in VARIANTS if variant.k is not None] == ["public"]
+
+
+def test_the_study_is_the_paper_s():
+    """Section 5.2: five sets, b from 2 to 10, nine epsilons, ten seeds; and k, splits as decided."""
+    assert len(FULL.sets) == 5
+    assert FULL.bins == tuple(range(2, 11))
+    assert FULL.epsilons == (5, 2.5, 1.25, 0.6, 0.3, 0.15, 0.075, 0.035, 0.015)
+    assert (FULL.seeds, FULL.splits, FULL.ks) == (10, 5, (3, 10, 30, 60))
+    assert (QUICK.sets, QUICK.epsilons, QUICK.ks) == (FULL.sets, FULL.epsilons, FULL.ks)
+
+
+def _row(**what):
+    base = Row("heart", "paper", "Grid", False, 3, 2, None, 0, None, 0.0, 0.5, 0.5, 0.5)
+    return base._replace(**what)
+
+
+def test_k_is_the_smallest_with_the_best_mean_over_splits_at_its_best_b():
+    rows = [
+        _row(k=3, bins=2, split=0, auroc=0.9), _row(k=3, bins=2, split=1, auroc=0.5),
+        _row(k=10, bins=5, split=0, auroc=0.8), _row(k=10, bins=5, split=1, auroc=0.7),
+        _row(k=10, bins=2, split=0, auroc=0.1), _row(k=10, bins=2, split=1, auroc=0.1),
+        _row(k=30, algorithm="Grid-w", bins=2, split=0, auroc=0.75), _row(k=30, algorithm="Grid-w", bins=2, split=1, auroc=0.75),
+        _row(k=60, auroc=1.0, control=True), _row(k=60, auroc=1.0, variant="rule"), _row(k=60, auroc=1.0, epsilon=1.25),
+    ]  # fmt: skip
+    assert choose_k(rows) == {"heart": 10}
+
+
+def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
+    noisy = {"algorithm": "DP Grid", "epsilon": 1.25}
+    rows = [
+        _row(bins=2, auroc=0.7, **noisy), _row(bins=3, auroc=0.8, **noisy), _row(bins=4, auroc=0.80049, **noisy),
+        _row(bins=5, auroc=0.9, **{**noisy, "epsilon": 5}), _row(bins=6, auroc=0.9, k=10, **noisy),
+        _row(bins=7, auroc=0.9, control=True, **noisy),
+    ]  # fmt: skip
+    assert choose_bins(rows, "paper", 1.25, {"heart": 3}) == {"heart": 3}
+    assert choose_bins(rows, "paper", 5, {"heart": 3}) == {"heart": 5}
+
+
+def test_rows_and_tables_are_the_same_thing():
+    rows = [_row(), _row(bins=None, epsilon=0.15, seed=7, control=True)]
+    assert rows_of_table(table_of_rows(rows)) == rows
+    assert table_of_rows([]).num_rows == 0

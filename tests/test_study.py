@@ -1,0 +1,226 @@
+"""A study as a whole: the same numbers for any number of workers, sessions and kills."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.experiments.measure import runner, workers
+from dpoutlier.experiments.measure.choice import Choice
+from dpoutlier.experiments.measure.runner import run_study
+from dpoutlier.experiments.measure.store import Store, alone_in, fingerprint
+from dpoutlier.experiments.measure.study import FULL, QUICK, chosen_tasks, cost, exact_tasks, sweep_tasks
+from made_data import TINY, made_sets
+from shared_data import needs_data
+
+SMALL = replace(TINY, sets=("lymphography", "heart"), bins=(2, 3), answers=20)
+TABLES = ("results.parquet", "summary.csv", "claims.csv", "ladder.csv", "chosen.csv", "table1.csv", "attack.csv")
+COMMAND = [sys.executable, "-c", "from dpoutlier.cli.app import main; main()", "reproduce"]
+
+
+def _tasks(study):
+    k = dict.fromkeys(study.sets, 3)
+    bins = {(name, variant): 2 for name in study.sets for variant in ("paper", "rule", "honest")}
+    return [*exact_tasks(study), *sweep_tasks(study, k), *chosen_tasks(study, Choice(k, bins))]
+
+
+@pytest.mark.parametrize("study", [FULL, QUICK, TINY], ids=lambda study: study.name)
+def test_every_task_has_a_name_of_its_own(study):
+    """Else one result would be taken for another."""
+    tasks = _tasks(study)
+    assert len({task.key for task in tasks}) == len(tasks)
+    assert all(cost(task) > 0 for task in tasks)
+
+
+def test_no_run_is_in_the_table_twice(tiny_results):
+    places = [row[:9] for row in tiny_results.rows]
+    assert len(set(places)) == len(places)
+
+
+def test_one_worker_or_two(tmp_path):
+    """Same rows, same choice, same attack."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one, two = (
+        run_study(SMALL, made_sets(SMALL), tmp_path / name, jobs, _ignore) for name, jobs in (("one", 1), ("two", 2))
+    )
+    assert (one.rows, one.choice, one.attack) == (two.rows, two.choice, two.attack)
+
+
+def _ignore(*_):
+    pass
+
+
+def test_what_is_finished_is_not_run_again(tmp_path, monkeypatch):
+    """A run that dies in the middle goes on from there, to the same end; progress starts where it was."""
+    whole = run_study(SMALL, made_sets(SMALL), _folder(tmp_path / "whole"), 1, _ignore)
+    folder, finished, real = _folder(tmp_path / "parts"), [], workers._finish
+
+    def dies(task, *rest):
+        if len(finished) == 25:
+            raise KeyboardInterrupt
+        finished.append(task.key)
+        return real(task, *rest)
+
+    monkeypatch.setattr(workers, "_finish", dies)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(SMALL, made_sets(SMALL), folder, 1, _ignore)
+    again, seen = [], []
+    monkeypatch.setattr(workers, "_finish", lambda task, *rest: again.append(task.key) or real(task, *rest))
+    resumed = run_study(SMALL, made_sets(SMALL), folder, 1, lambda *state: seen.append(state))
+    assert resumed.rows == whole.rows
+    assert len(finished) == 25
+    assert not set(finished) & set(again)
+    assert seen[0][1] > 0
+    assert seen[-1][1] == pytest.approx(seen[-1][2], rel=0.5)
+
+
+def _folder(path):
+    path.mkdir()
+    return path
+
+
+def test_what_a_kill_left_half_written_is_removed(tmp_path):
+    store = Store(tmp_path, SMALL)
+    store.open()
+    left = store.folder / ".exact.parquet.x.part"
+    left.write_bytes(b"half")
+    store.open()
+    assert not left.exists()
+
+
+def test_results_of_another_study_or_other_code_are_not_taken(monkeypatch):
+    assert fingerprint(SMALL) != fingerprint(replace(SMALL, seeds=3))
+    before = fingerprint(SMALL)
+    assert before == fingerprint(SMALL)
+    monkeypatch.setattr("dpoutlier.experiments.measure.store._code_digest", lambda: "other code")
+    assert fingerprint(SMALL) != before
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path):
+    with (
+        alone_in(tmp_path),
+        pytest.raises(InvalidParameterError, match="another run is at work in"),
+        alone_in(tmp_path),
+    ):
+        pass
+    with alone_in(tmp_path):
+        pass  # the lock is dropped with the run
+
+
+def test_the_phases_tell_k_then_b(tiny_results):
+    assert set(tiny_results.choice.k) == set(TINY.sets)
+    assert set(tiny_results.choice.bins) == {(name, variant) for name in TINY.sets for variant in runner.TUNED}
+
+
+def _start(data, out, *, jobs=2):
+    command = [
+        *COMMAND,
+        "--quick",
+        "--sets",
+        "lymphography,heart",
+        "--data",
+        str(data),
+        "--out",
+        str(out),
+        "--jobs",
+        str(jobs),
+    ]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def _start_and_wait_for_a_part(data, out):
+    process, end = _start(data, out), time.monotonic() + 60
+    while not _parts(out) and time.monotonic() < end:
+        time.sleep(0.05)
+    return process
+
+
+def _finish(process):
+    _, complaint = process.communicate()
+    assert process.returncode == 0, complaint
+
+
+def _all_gone(group, seconds=10):
+    """Whether every process of the group has ended."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _tables(out):
+    return {name: (out / name).read_bytes() for name in TABLES}
+
+
+def _parts(out):
+    return sorted(path.name for path in Path(out).glob("parts/*/*.parquet"))
+
+
+@pytest.mark.slow
+@needs_data
+def test_killed_five_times_the_tables_are_the_same_byte_for_byte(data, tmp_path):
+    """SIGKILL at random moments: no worker stays behind, nothing finished is lost or run again, and the end is the same."""
+    _finish(_start(data, tmp_path / "whole", jobs=1))
+    moments, kept = random.Random(4), []
+    for _ in range(5):
+        process = _start(data, tmp_path / "killed")
+        time.sleep(moments.uniform(2.5, 5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert _all_gone(process.pid)
+        finished = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("parts/*/*.parquet")}
+        assert all(finished[path] == written for path, written in kept)
+        kept = list(finished.items())
+        for path in finished:
+            pq.read_table(path)
+    _finish(_start(data, tmp_path / "killed"))
+    assert _tables(tmp_path / "killed") == _tables(tmp_path / "whole")
+    assert _parts(tmp_path / "killed") == _parts(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@needs_data
+def test_ctrl_c_stops_at_once_and_says_how_to_go_on(data, tmp_path):
+    process = _start_and_wait_for_a_part(data, tmp_path / "out")
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the command and its workers
+    _, complaint = process.communicate(timeout=20)
+    assert process.returncode == 130
+    stopped = f"\nStopped. What is finished is kept in {tmp_path / 'out'}: the same command goes on from there.\n"
+    assert complaint.endswith(stopped)
+    assert "Traceback" not in complaint
+    assert _all_gone(process.pid)
+    finished = _parts(tmp_path / "out")
+    assert finished
+    assert not list(Path(tmp_path / "out").glob("parts/*/.*.part"))
+
+
+@pytest.mark.slow
+@needs_data
+def test_a_worker_that_is_killed_ends_the_run_with_a_clear_error(data, tmp_path):
+    process = _start_and_wait_for_a_part(data, tmp_path / "out")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    if not children.exists():
+        process.kill()
+        process.communicate()
+        pytest.skip("this system does not list a process's children")
+    workers_ = [pid for pid in children.read_text().split() if "spawn_main" in Path(f"/proc/{pid}/cmdline").read_text()]
+    assert len(workers_) == 2
+    os.kill(int(workers_[0]), signal.SIGKILL)
+    _, complaint = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert complaint.splitlines()[-1].startswith("Error: a worker process was ended from outside")
+    assert "Traceback" not in complaint
+    assert _all_gone(process.pid)
