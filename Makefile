@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo lint types contracts tests test slow bench dist constraints manual format clean
+.PHONY: help setup demo reproduce lint types contracts tests test slow bench dist constraints manual format clean
 
 help: ## list the recipes
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY) ## private model of breast cancer data: a table, and demo/demo.png
 	$(BIN)/dpoutlier demo --out demo
+
+reproduce: $(READY) ## the paper's experiments, about 20 minutes: reproduction/report.html (REPRODUCE=--quick for 2)
+	$(BIN)/dpoutlier reproduce --out reproduction $(REPRODUCE)
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .
@@ -63,4 +66,4 @@ constraints: $(READY) ## record the versions that are installed
 	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
 
 clean: ## remove what was made
-	rm -rf $(VENV) dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist demo reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

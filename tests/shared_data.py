@@ -7,6 +7,7 @@ import pytest
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"
 DATA = Path(os.environ.get("DPOUTLIER_DATA", BESIDE))
+DATA_IS_HERE = (DATA / "lymphography.csv").is_file()
 needs_data = pytest.mark.skipif(
-    not (DATA / "lymphography.csv").is_file(), reason="the data sets are not here: name their folder in DPOUTLIER_DATA"
+    not DATA_IS_HERE, reason="the data sets are not here: name their folder in DPOUTLIER_DATA"
 )

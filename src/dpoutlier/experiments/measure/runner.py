@@ -39,10 +39,12 @@ def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: i
     store.open()
     rows: list[Row] = []
     tasks: list[Task] = []
-    total = _work_in_all(study)
+    ahead = _expected_work(study)
     with workers(jobs, data, store) as finish:
 
         def run(phase: str, wanted: list[Task]) -> None:
+            ahead.pop(0)
+            total = sum(map(cost, [*tasks, *wanted])) + sum(ahead)
             done = sum(map(cost, tasks)) + sum(cost(task) for task in wanted if store.done(task))
             watch(phase, done, total)
             left = sorted((task for task in wanted if not store.done(task)), key=cost, reverse=True)
@@ -72,12 +74,12 @@ def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple
     }
 
 
-def _work_in_all(study: Study) -> float:
-    """Whatever is chosen, there is about as much to do."""
+def _expected_work(study: Study) -> list[float]:
+    """Of each phase. Whatever is chosen, there is about as much to do."""
     k = dict.fromkeys(study.sets, study.ks[0])
     bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
-    tasks = [*exact_tasks(study), *sweep_tasks(study, k), *chosen_tasks(study, Choice(k, bins))]
-    return sum(map(cost, tasks))
+    phases = (exact_tasks(study), sweep_tasks(study, k), chosen_tasks(study, Choice(k, bins)))
+    return [sum(map(cost, tasks)) for tasks in phases]
 
 
 def _place(row: Row) -> tuple[object, ...]:

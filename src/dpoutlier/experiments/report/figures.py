@@ -30,8 +30,8 @@ class Plot(NamedTuple):
 PLOTS = {
     "figure1": Plot(
         "AUROC over grid parameter and privacy budget",
-        "The paper's Figure 1. Left: over b, private runs at epsilon = {sweep}. Right: over epsilon, at the b chosen on the left "
-        "(grey bar). Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the noise. Grey and pale curves: the "
+        "The paper's Figure 1. Left: over b, private runs at epsilon = {sweep}. Right: over epsilon, at the b chosen on the left, "
+        "that is on the test set (grey bar). Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the noise. Grey and pale curves: the "
         "same scorers on no data at all; plain k-NN without data scores all points alike, AUROC .5.",
         figure1,
     ),
