@@ -53,7 +53,7 @@ def test_a_line_is_the_mean_over_splits_with_both_spreads(tiny_results, summary)
     assert summary.lines[key].runs == 4
 
 
-@pytest.mark.parametrize("variant", ["paper", "rule", "point", "sound", "honest", "public"])
+@pytest.mark.parametrize("variant", ["paper", "rule", "point", "sound", "honest", "honest-point", "public"])
 def test_every_curve_has_its_control_and_its_twins(summary, variant):
     for dataset in TINY.sets:
         for epsilon in TINY.epsilons:

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.experiments.measure import runner, workers
+from dpoutlier.experiments.measure import workers
 from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.runner import run_study
 from dpoutlier.experiments.measure.store import Store, alone_in, fingerprint
-from dpoutlier.experiments.measure.study import FULL, QUICK, chosen_tasks, cost, exact_tasks, sweep_tasks
+from dpoutlier.experiments.measure.study import FULL, QUICK, TUNED, chosen_tasks, cost, exact_tasks, sweep_tasks
 from made_data import TINY, made_sets
 from shared_data import needs_data
 
@@ -28,7 +28,7 @@ COMMAND = [sys.executable, "-c", "from dpoutlier.cli.app import main; main()", "
 
 def _tasks(study):
     k = dict.fromkeys(study.sets, 3)
-    bins = {(name, variant): 2 for name in study.sets for variant in ("paper", "rule", "honest")}
+    bins = {(name, variant): 2 for name in study.sets for variant in TUNED}
     return [*exact_tasks(study), *sweep_tasks(study, k), *chosen_tasks(study, Choice(k, bins))]
 
 
@@ -90,7 +90,7 @@ def _folder(path):
 
 
 def test_what_a_kill_left_half_written_is_removed(tmp_path):
-    store = Store(tmp_path, SMALL)
+    store = Store(tmp_path, "0123")
     store.open()
     left = store.folder / ".exact.parquet.x.part"
     left.write_bytes(b"half")
@@ -99,11 +99,11 @@ def test_what_a_kill_left_half_written_is_removed(tmp_path):
 
 
 def test_results_of_another_study_or_other_code_are_not_taken(monkeypatch):
-    assert fingerprint(SMALL) != fingerprint(replace(SMALL, seeds=3))
-    before = fingerprint(SMALL)
-    assert before == fingerprint(SMALL)
+    assert fingerprint(SMALL, made_sets(SMALL)) != fingerprint(replace(SMALL, seeds=3), made_sets(SMALL))
+    before = fingerprint(SMALL, made_sets(SMALL))
+    assert before == fingerprint(SMALL, made_sets(SMALL))
     monkeypatch.setattr("dpoutlier.experiments.measure.store._code_digest", lambda: "other code")
-    assert fingerprint(SMALL) != before
+    assert fingerprint(SMALL, made_sets(SMALL)) != before
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
@@ -119,7 +119,7 @@ def test_two_runs_in_one_folder_are_refused(tmp_path):
 
 def test_the_phases_tell_k_then_b(tiny_results):
     assert set(tiny_results.choice.k) == set(TINY.sets)
-    assert set(tiny_results.choice.bins) == {(name, variant) for name in TINY.sets for variant in runner.TUNED}
+    assert set(tiny_results.choice.bins) == {(name, variant) for name in TINY.sets for variant in TUNED}
 
 
 def _start(data, out, *, jobs=2):

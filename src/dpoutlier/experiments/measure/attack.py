@@ -36,7 +36,7 @@ def run_attack(task: Task, data: LabelledRows) -> pa.Table:
     answers = _answers(task, data)
     expected = {present: float(np.mean(values[::2])) for present, values in answers.items()}
     tried = {present: values[1::2] for present, values in answers.items()}
-    kept = _success(_means(1, tried), expected)
+    kept = _success(tried, expected)
     records = []
     for queries in QUERIES:
         means = _means(queries, tried)

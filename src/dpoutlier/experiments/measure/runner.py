@@ -9,14 +9,12 @@ from pathlib import Path
 from dpoutlier.experiments.measure.choice import Choice, choose_bins, choose_k
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import Row, rows_of_table
-from dpoutlier.experiments.measure.store import Store
-from dpoutlier.experiments.measure.study import Study, Task, chosen_tasks, cost, exact_tasks, sweep_tasks
+from dpoutlier.experiments.measure.store import Store, fingerprint
+from dpoutlier.experiments.measure.study import TUNED, Study, Task, chosen_tasks, cost, exact_tasks, sweep_tasks
 from dpoutlier.experiments.measure.workers import workers
 
 __all__ = ["Results", "run_study"]
 
-TUNED = ("paper", "rule", "honest")
-"""The variants whose b is chosen on the test set."""
 Watch = Callable[[str, float, float], None]
 """Called with what is under way, the work done and the work in all, in about the seconds that one core takes."""
 
@@ -31,11 +29,13 @@ class Results:
     attack: list[dict[str, float]]
     seconds: float
     """Processor time of all tasks, those of earlier sessions included."""
+    fingerprint: str
+    """Of settings, data, code and versions."""
 
 
 def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: int, watch: Watch) -> Results:
     """Run what is not done yet, and return everything."""
-    store = Store(folder, study)
+    store = Store(folder, fingerprint(study, data))
     store.open()
     rows: list[Row] = []
     tasks: list[Task] = []
@@ -63,7 +63,7 @@ def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: i
     attack = [
         record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
     ]
-    return Results(study, sorted(rows, key=_place), choice, attack, store.seconds(tasks))
+    return Results(study, sorted(rows, key=_place), choice, attack, store.seconds(tasks), store.fingerprint)
 
 
 def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple[str, str], int]:

@@ -77,32 +77,38 @@ def run_plain(task: Task, data: LabelledRows) -> list[Row]:
 
 
 def run_exact(task: Task, data: LabelledRows) -> list[Row]:
-    """The grid with exact counts for each k; beside the paper's rule for exhausted walks, ours.
+    """The grid with exact counts for each k; beside the paper's rule for exhausted walks, ours."""
+    runs = _Runs(task, data)
+    run = _exact_as_printed if runs.variant.exhausted == "as-printed" else _exact_with_our_rule
+    return [row for world in runs.worlds() for row in run(runs, *world)]
 
-    A walk that runs out of cells has visited all of them, whatever k is: one walk that never gathers enough tells how every
-    such walk ends, and how many rows there were to gather.
+
+def _exact_with_our_rule(runs: _Runs, weighted: bool, control: bool, reference: NDArray[np.float64]) -> Iterator[Row]:
+    bins = runs.task.bins
+    assert bins is not None
+    for k in runs.task.ks:
+        walks = runs.variant.exact(runs.bounds, k, bins, weighted=weighted).fit(reference).walk(runs.split.points)
+        what = {"k": k, "bins": bins, "control": control, "ran_out": walks.status > 0}
+        yield runs.row("Grid-w" if weighted else "Grid", walks.scores, **what)
+
+
+def _exact_as_printed(runs: _Runs, weighted: bool, control: bool, reference: NDArray[np.float64]) -> Iterator[Row]:
+    """A walk that runs out of cells has visited all of them, whatever k is.
+
+    So one walk that never gathers enough tells how every such walk ends, and how many rows there were to gather.
     """
-    assert task.bins is not None
-    runs, rows = _Runs(task, data), []
+    bins, name = runs.task.bins, "Grid-w" if weighted else "Grid"
+    assert bins is not None
+    endless = runs.variant.exact(runs.bounds, NEVER, bins, weighted=weighted).fit(reference)
+    whole = endless.walk(runs.split.points)
     ours = replace(runs.variant, exhausted="outlying")
-    for weighted, control, reference in runs.worlds():
-        name = "Grid-w" if weighted else "Grid"
-        if runs.variant == ours:
-            for k in task.ks:
-                walks = ours.exact(runs.bounds, k, task.bins, weighted=weighted).fit(reference).walk(runs.split.points)
-                what = {"k": k, "bins": task.bins, "control": control, "ran_out": walks.status > 0}
-                rows.append(runs.row(name, walks.scores, **what))
-            continue
-        endless = runs.variant.exact(runs.bounds, NEVER, task.bins, weighted=weighted).fit(reference)
-        whole = endless.walk(runs.split.points)
-        for k in task.ks:
-            detector = ours.exact(runs.bounds, k, task.bins, weighted=weighted).fit(reference)
-            scores, ran_out = detector.outlier_scores(runs.split.points), whole.gathered < k
-            what = {"k": k, "bins": task.bins, "control": control, "ran_out": ran_out}
-            rows.append(runs.row(name, np.where(ran_out, whole.scores, scores), **what))
-            if runs.variant.name == "paper":
-                rows.append(runs.row(name, scores, variant="rule", **what))
-    return rows
+    for k in runs.task.ks:
+        scores = ours.exact(runs.bounds, k, bins, weighted=weighted).fit(reference).outlier_scores(runs.split.points)
+        ran_out = whole.gathered < k
+        what = {"k": k, "bins": bins, "control": control, "ran_out": ran_out}
+        yield runs.row(name, np.where(ran_out, whole.scores, scores), **what)
+        if runs.variant.name == "paper":
+            yield runs.row(name, scores, variant="rule", **what)
 
 
 def run_private(task: Task, data: LabelledRows) -> list[Row]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import os
 import warnings
+import zlib
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +55,15 @@ def load_dataset(dataset: DataSet, folder: Path | None) -> LabelledRows:
 
 def _remedy(dataset: DataSet) -> str:
     return (
-        f"Put {dataset.file} ({dataset.n_rows} rows; columns {', '.join(dataset.features[:3])}, ..., class) into a folder and name "
+        f"Put {dataset.file} ({dataset.n_rows} rows; columns {_columns(dataset)}) into a folder and name "
         f"the folder with --data or {DATA_VARIABLE}. Without a folder the sets come from scikit-learn (wdbc) and OpenML. "
         "docs/reproduction.md says where each set is from; --sets runs some of them only."
     )
+
+
+def _columns(dataset: DataSet) -> str:
+    names = (*dataset.features, "class")
+    return ", ".join(names if len(names) <= 4 else (*names[:3], "...", names[-1]))
 
 
 def _from_folder(dataset: DataSet, path: Path) -> LabelledRows:
@@ -65,11 +71,16 @@ def _from_folder(dataset: DataSet, path: Path) -> LabelledRows:
         raise DataSetError(f"the data set {dataset.name} is missing: there is no file {path}. {_remedy(dataset)}")
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            header, *records = csv.reader(stream)
+            header, *records = filter(None, csv.reader(stream))
+        absent = [name for name in (*dataset.features, "class") if name not in header]
+        if absent:
+            raise DataSetError(
+                f"{path} is not the {dataset.name} data: it has no column {absent[0]!r}. {_remedy(dataset)}"
+            )
         values = [dict(zip(header, record, strict=True)) for record in records]
         rows = np.array([[float(row[name]) for name in dataset.features] for row in values])
         outlying = np.isin([row["class"] for row in values], dataset.outlier_classes)
-    except (ValueError, KeyError, csv.Error) as error:
+    except (ValueError, csv.Error) as error:
         raise DataSetError(f"{path} is not the {dataset.name} data: {error}. {_remedy(dataset)}") from None
     return LabelledRows(dataset, rows.reshape(len(values), len(dataset.features)), outlying)
 
@@ -90,15 +101,21 @@ def _from_openml(dataset: DataSet) -> LabelledRows:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of each retry; the error says all
             data = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", n_retries=2)
-    except (URLError, OSError, ValueError) as error:
-        raise DataSetError(
-            f"the data set {dataset.name} could not be fetched from OpenML (data id {number}): {error}. {_remedy(dataset)}"
-        ) from None
+        return recode(dataset, *_columns_of(data))
+    except (OSError, ValueError, LookupError, EOFError, zlib.error, HTTPException) as error:
+        cause = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error
+    raise DataSetError(
+        f"the data set {dataset.name} could not be fetched from OpenML (data id {number}): {cause}. {_remedy(dataset)}"
+    )
+
+
+def _columns_of(data: Any) -> tuple[Columns, NDArray[Any]]:
+    """Features and target, with categories as texts."""
     columns = dict(zip(data.feature_names, np.asarray(data.data, float).T, strict=True))
     for name, levels in data.categories.items():
         if name in columns:
             columns[name] = _texts(columns[name], levels)
-    return recode(dataset, columns, np.asarray(data.target, str))
+    return columns, np.asarray(data.target, str)
 
 
 def _texts(codes: NDArray[np.float64], levels: list[Any]) -> NDArray[Any]:

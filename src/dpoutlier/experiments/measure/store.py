@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO
 
@@ -15,20 +17,22 @@ import pyarrow.parquet as pq
 
 from dpoutlier._files import write_aside
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.experiments.measure.datasets import dataset_named
+from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.study import Study, Task
 
 __all__ = ["Store", "alone_in", "fingerprint"]
 
 SECONDS = b"seconds"
+PACKAGES = ("numpy", "numba", "scipy", "scikit-learn")
 
 
-def fingerprint(study: Study) -> str:
-    """Of what the numbers depend on: the study, the data and the code. Results of other code are never taken for these."""
+def fingerprint(study: Study, data: Mapping[str, LabelledRows]) -> str:
+    """Of what numbers depend on: study, data, code and versions. What was computed with others is never taken for these."""
     content = {
         "study": asdict(study),
-        "data": [dataset_named(name).digest for name in study.sets],
+        "data": [data[name].digest() for name in study.sets],
         "code": _code_digest(),
+        "versions": [platform.python_version(), *map(version, PACKAGES)],
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -64,8 +68,9 @@ def alone_in(folder: Path) -> Iterator[None]:
 class Store:
     """Results of the finished tasks of one study."""
 
-    def __init__(self, folder: Path, study: Study) -> None:
-        self.folder = folder / "parts" / fingerprint(study)
+    def __init__(self, folder: Path, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self.folder = folder / "parts" / fingerprint
 
     def open(self) -> None:
         """Make the folder; remove what a kill left half written."""
@@ -77,7 +82,12 @@ class Store:
         return self.folder / f"{task.key}.parquet"
 
     def done(self, task: Task) -> bool:
-        return self.path(task).exists()
+        """Whether its result is there and can be read; what was damaged is run again."""
+        try:
+            pq.read_metadata(self.path(task))
+        except (OSError, pa.ArrowException):
+            return False
+        return True
 
     def keep(self, task: Task, table: pa.Table, seconds: float) -> None:
         """The result of a task, with the time that it took beside it."""

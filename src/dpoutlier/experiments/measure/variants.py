@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPGridKNN, GridKNN
 
-__all__ = ["ALGORITHMS", "VARIANTS", "Variant", "variant_named"]
+__all__ = ["VARIANTS", "Variant", "under_our_rule", "variant_named"]
 
-ALGORITHMS = ("kNN", "wkNN", "Grid", "Grid-w", "DP Grid", "DP Grid-w")
-"""As the paper's figures compare them; w for weighted."""
 MAX_DEPTH = 4
 MOST_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk, as in the paper
 
@@ -81,6 +79,14 @@ VARIANTS = (
         "sound", "with exact noise of the right scale", leaked_bounds=True, float_noise=False, exhausted="outlying"
     ),
     Variant("honest", "with declared bounds", leaked_bounds=False, float_noise=False, exhausted="outlying"),
+    Variant(
+        "honest-point",
+        "with declared bounds, and distances from the point",
+        leaked_bounds=False,
+        float_noise=False,
+        exhausted="outlying",
+        distance="point",
+    ),
     Variant("public", "with public k and b", leaked_bounds=False, float_noise=False, exhausted="outlying", k=10),
 )
 

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
@@ -46,23 +46,36 @@ def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
         yield lambda tasks: (_finish(task, data, store) for task in tasks)
         return
     context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
+    others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(jobs, context, _start, (data, store)) as pool:
         try:
-            yield lambda tasks: (
-                done.result() for done in as_completed([pool.submit(_finish_here, task) for task in tasks])
-            )
+            yield lambda tasks: (done.result() for done in as_completed(_submitted(pool, tasks)))
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
+            for process in set(multiprocessing.active_children()) - others:
                 process.terminate()  # what it was at is not kept yet, and will be run again
             if isinstance(error, BrokenProcessPool):
                 raise OSError(DIED) from None
             raise
 
 
+def _submitted(pool: ProcessPoolExecutor, tasks: list[Task]) -> list[Future[Task]]:
+    """Processes start with the first task. Until one can ignore Ctrl-C itself, it inherits that the signal is held back."""
+    held = hasattr(signal, "pthread_sigmask") and signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(_finish_here, task) for task in tasks]
+    finally:
+        if held is not False:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
 def _finish(task: Task, data: Data, store: Store) -> Task:
     begin = time.process_time()
-    table = _result(task, data[task.dataset])
+    try:
+        table = _result(task, data[task.dataset])
+    except Exception as error:
+        error.add_note(f"in {task.key}")
+        raise
     store.keep(task, table, time.process_time() - begin)
     return task
 
@@ -79,6 +92,8 @@ _here: dict[str, tuple[Data, Store]] = {}
 
 def _start(data: Data, store: Store) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here["all"] = data, store
 

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dpoutlier.experiments.measure.store import fingerprint
 from dpoutlier.experiments.measure.variants import VARIANTS
 from dpoutlier.experiments.report.answers import answers
 from dpoutlier.experiments.report.claims import TOLERANCE
@@ -75,7 +74,7 @@ def _run(summary: Summary, processor_seconds: float, session_seconds: float) -> 
         "session_minutes": session_seconds / 60,
         "versions": {"Python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "fingerprint": fingerprint(summary.study),
+        "fingerprint": summary.fingerprint,
     }
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.rows import Row
 from dpoutlier.experiments.measure.runner import Results
+from dpoutlier.experiments.measure.variants import variant_named
 
 __all__ = ["Entry", "Key", "Line", "Reading", "Summary"]
 
@@ -54,7 +55,7 @@ class Summary:
     """Lines by key, and the k and b that were chosen."""
 
     def __init__(self, results: Results) -> None:
-        self.study, self.choice = results.study, results.choice
+        self.study, self.choice, self.fingerprint = results.study, results.choice, results.fingerprint
         groups: dict[Key, list[Row]] = defaultdict(list)
         for row in results.rows:
             groups[Key(row.dataset, row.variant, row.algorithm, row.control, row.k, row.bins, row.epsilon)].append(row)
@@ -81,10 +82,10 @@ class Summary:
         """
         if bins is None:
             bins = self.bins_of(dataset, variant, epsilon)
-        k = 10 if variant == "public" else self.choice.k[dataset]
+        k = variant_named(variant).k or self.choice.k[dataset]
         if algorithm in {"kNN", "wkNN"}:
-            same_bounds = variant if variant in {"honest", "public"} else "paper"
-            return Key(dataset, same_bounds, algorithm, control, k, None, None)
+            same_bounds = "paper" if variant_named(variant).leaked_bounds else "honest"
+            return Key(dataset, "public" if variant == "public" else same_bounds, algorithm, control, k, None, None)
         if algorithm in {"Grid", "Grid-w"}:
             return Key(dataset, "rule" if variant == "sound" else variant, algorithm, control, k, bins, None)
         return Key(dataset, variant, algorithm, control, k, bins, epsilon)
@@ -92,7 +93,7 @@ class Summary:
     def bins_of(self, dataset: str, variant: str, epsilon: float | None) -> int | None:
         if variant == "public":
             return self.bins_by_rule.get((dataset, epsilon))
-        return self.choice.bins[dataset, {"point": "paper", "sound": "rule"}.get(variant, variant)]
+        return self.choice.bins[dataset, {"point": "paper", "honest-point": "honest"}.get(variant, variant)]
 
     def entry(self, key: Key, metric: str = "auroc") -> Entry:
         return self.lines[key].metrics[metric]

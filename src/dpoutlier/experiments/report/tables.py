@@ -10,6 +10,7 @@ import pyarrow as pa
 from dpoutlier.experiments.measure.datasets import DATASETS, LabelledRows, dataset_named
 from dpoutlier.experiments.measure.protocol import split_rows
 from dpoutlier.experiments.measure.quality import METRICS
+from dpoutlier.experiments.measure.study import TUNED
 from dpoutlier.experiments.report.judgements import Judgement
 from dpoutlier.experiments.report.summary import Key, Line, Summary
 
@@ -67,7 +68,7 @@ def chosen_table(summary: Summary) -> pa.Table:
     records = []
     for dataset in summary.study.sets:
         record: dict[str, Any] = {"dataset": dataset_named(dataset).title, "k": summary.choice.k[dataset]}
-        record |= {f"b_{variant}": summary.choice.bins[dataset, variant] for variant in ("paper", "rule", "honest")}
+        record |= {f"b_{variant}": summary.choice.bins[dataset, variant] for variant in TUNED}
         by_rule = [str(summary.bins_by_rule[dataset, epsilon]) for epsilon in summary.study.epsilons]
         records.append({**record, "b_public_by_epsilon": " ".join(by_rule)})
     return pa.Table.from_pylist(records)
