@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from shared_data import DATA, DATA_IS_HERE
 
 ROOT = Path(__file__).parent.parent

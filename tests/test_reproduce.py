@@ -26,7 +26,7 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     assert "report.html" in first.output
     table = (tmp_path / "out" / "results.parquet").read_bytes()
     assert set(pq.read_table(tmp_path / "out" / "results.parquet")["split"].to_pylist()) == {0, 1}
-    assert "Only heart were run" in " ".join((tmp_path / "out" / "report.html").read_text().split())
+    assert "Run on heart alone" in " ".join((tmp_path / "out" / "report.html").read_text().split())
     monkeypatch.setattr(workers, "_finish", lambda *_: pytest.fail("this was done before"))
     again = run(*arguments)
     assert again.exit_code == 0, again.output
@@ -54,7 +54,7 @@ def test_errors_name_the_cause_before_anything_is_run(arguments, message, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
 
 
-def test_no_privacy_is_claimed(tiny_results):
+def test_no_privacy_is_claimed():
     """What is seeded or leaks says so: a saved model of any run would be secret."""
     from dpoutlier.exceptions import UnsafeWarning
     from dpoutlier.experiments.measure.variants import VARIANTS

@@ -5,15 +5,13 @@ from __future__ import annotations
 from statistics import mean
 from typing import NamedTuple
 
-from dpoutlier.experiments.measure.datasets import dataset_named
-from dpoutlier.experiments.report.claims import EXACT, PAIRS, TOLERANCE
-from dpoutlier.experiments.report.numbers import decimals
+from dpoutlier.experiments.report.judging import EXACT, PAIRS, TOLERANCE
+from dpoutlier.experiments.report.steps import LADDER_EPSILONS
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
+from dpoutlier.experiments.report.wording import decimals, title_of
 
 __all__ = ["Answer", "answers"]
-
-HONEST_EPSILONS = (5, 1.25, 0.3)
 
 
 class Answer(NamedTuple):
@@ -30,10 +28,6 @@ def answers(summary: Summary) -> list[Answer]:
     return [_grid(view), _private(view), _epsilon(view), _honest(summary)]
 
 
-def _title(dataset: str) -> str:
-    return dataset_named(dataset).title
-
-
 def _grid(view: View) -> Answer:
     """Mean loss of AUROC from b = 3 on."""
     study = view.summary.study
@@ -47,7 +41,7 @@ def _grid(view: View) -> Answer:
         dataset: (loss(view, dataset, PAIRS[0]), loss(view, dataset, PAIRS[1]), loss(ours, dataset, PAIRS[1]))
         for dataset in study.sets
     }
-    lines = [(_title(dataset), *map(decimals, values)) for dataset, values in losses.items()]
+    lines = [(title_of(dataset), *map(decimals, values)) for dataset, values in losses.items()]
     lines.append(("mean", *(decimals(mean(column)) for column in zip(*losses.values(), strict=True))))
     return Answer(
         "RQ1: what does the grid cost, without noise?",
@@ -64,12 +58,12 @@ def _private(view: View) -> Answer:
     for dataset in view.summary.study.sets:
         values = [view.value(dataset, name, epsilon=epsilon) for name in ("kNN", "Grid", "DP Grid")]
         values.append(view.value(dataset, "DP Grid", epsilon=epsilon, control=True))
-        lines.append((_title(dataset), *map(decimals, values)))
+        lines.append((title_of(dataset), *map(decimals, values)))
     return Answer(
         "RQ2: what does privacy cost?",
         f"AUROC at epsilon = {epsilon:g} and the chosen b. b was chosen on these very test sets: that flatters the private grid, "
         "and not its control.",
-        ("", "k\u2011NN", "grid", "private grid", "without data"),
+        ("", "k\u2011NN", "grid", "private grid", "control"),
         lines,
     )
 
@@ -92,9 +86,9 @@ def _epsilon(view: View) -> Answer:
         "RQ3: how much epsilon does it take?",
         f"Smallest epsilon down to which the private grid's AUROC stays within {TOLERANCE:g} of k-NN, and down to which it "
         f"stays more than {TOLERANCE:g} above its own control.",
-        ("", "as good as k\u2011NN", "better than without data"),
+        ("", "as good as k\u2011NN", "better than its control"),
         [
-            (_title(dataset), smallest(dataset, control=False), smallest(dataset, control=True))
+            (title_of(dataset), smallest(dataset, control=False), smallest(dataset, control=True))
             for dataset in view.summary.study.sets
         ],
     )
@@ -112,8 +106,8 @@ def _honest(summary: Summary) -> Answer:
     return Answer(
         "What survives an honest accounting?",
         "Mean AUROC over the sets: as in the paper; with exact noise of the right scale, declared bounds and our rule for "
-        "exhausted walks; and with k and b from public numbers alone.",
-        ("epsilon", "paper", "honest", "public k, b", "without data", "k\u2011NN"),
+        "exhausted walks; and with k and b from public numbers alone, beside its control. k\u2011NN: declared bounds, k tuned.",
+        ("epsilon", "paper", "honest", "public k, b", "its control", "k\u2011NN"),
         [
             (
                 f"{epsilon:g}",
@@ -123,6 +117,6 @@ def _honest(summary: Summary) -> Answer:
                 average("public", "DP Grid", epsilon, control=True),
                 average("honest", "kNN", epsilon),
             )
-            for epsilon in HONEST_EPSILONS
+            for epsilon in LADDER_EPSILONS
         ],
     )

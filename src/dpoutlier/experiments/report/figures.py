@@ -16,7 +16,7 @@ from dpoutlier.experiments.report.more_figures import attack_figure, ladder, poi
 from dpoutlier.experiments.report.paper_figures import figure1, figure2
 from dpoutlier.experiments.report.summary import Key, Reading, Summary
 
-__all__ = ["Drawn", "draw_all"]
+__all__ = ["FIGURES", "Drawn", "draw_all"]
 
 
 class Plot(NamedTuple):
@@ -30,27 +30,29 @@ class Plot(NamedTuple):
 PLOTS = {
     "figure1": Plot(
         "AUROC over grid parameter and privacy budget",
-        "The paper's Figure 1. Left: over b, private runs at epsilon = {sweep}. Right: over epsilon, at the b chosen on the left, "
-        "that is on the test set (grey bar). Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the noise. Grey and pale curves: the "
-        "same scorers on no data at all; plain k-NN without data scores all points alike, AUROC .5.",
+        "The paper's Figure 1. Left: over b, private runs at epsilon = {sweep}. Right: over epsilon, at the b that was chosen on "
+        "the test set (grey bar). Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the noise. Grey and "
+        "pale curves: the controls, with every count zero before the noise; that of plain k-NN scores all points alike, AUROC .5.",
         figure1,
     ),
     "figure2": Plot(
         "Average precision and precision at n over the privacy budget",
-        "The paper's Figure 2, at the chosen b. Mean over {splits} splits x {seeds} seeds; bars: standard deviation over the "
-        "noise. Grey and pale curves: no data at all.",
+        "The paper's Figure 2, at the b that was chosen on the test set. Mean over {splits} splits x {seeds} seeds; bars: standard "
+        "deviation over the noise. Grey and pale curves: the controls.",
         figure2,
     ),
     "ladder": Plot(
         "From the paper's accounting to an honest one",
-        "AUROC of the basic private grid as one leak after another is closed; each step keeps those before it. Bars: standard "
-        "deviation over the splits. Hollow: the same without data. In the last step nothing is tuned on the test set any more.",
+        "AUROC of the basic private grid as the paper's mode is mended step by step; each step keeps those before it, and b is "
+        "tuned anew. Bars: standard deviation over the splits. Hollow: the controls. Green: plain k-NN with the bounds and k of "
+        "the step. In the last step k and b are public numbers.",
         ladder,
     ),
     "point": Plot(
         "Distance from the point instead of its cell",
         "AUROC of the basic private grid. The paper's text says distance from the point, its algorithm distance from the cell's "
-        "centroid. Where the dotted control follows its curve, the score comes from the map into the cube and not from the data.",
+        "centroid. Where a dotted control, which counts no row, follows its curve, the score reads the map into the cube and not "
+        "the counts; red, that map is made of the reference rows' mean and reach, which no epsilon covers; purple, it is declared.",
         point,
     ),
     "splits": Plot(
@@ -59,6 +61,7 @@ PLOTS = {
         splits,
     ),
 }
+FIGURES = (*PLOTS, "attack")
 ATTACK_TITLE = "Fresh noise for every query"
 ATTACK_CAPTION = (
     "One query about one patient, repeated. Left: mean of the answers with and without the patient in the reference data, and "

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from dpoutlier.experiments.measure.choice import choose_bins
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.claims import CLAIMS, Claim, Finding
+from dpoutlier.experiments.report.claims import CLAIMS, Claim
+from dpoutlier.experiments.report.judging import Finding
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
 
@@ -23,12 +24,12 @@ class Judgement:
     """The same with our rule for exhausted walks."""
     splits: tuple[int, int]
     """On how many splits it holds, of how many. k and b stay as chosen on all of them."""
-    epsilons: tuple[int, int]
-    """For how many of the epsilons at which b may have been chosen, of how many."""
+    epsilons: tuple[int, int] | None
+    """For how many of the epsilons at which b may have been chosen, of how many. None if that makes no difference."""
     private: float | None
     """At the point that the claim is about: what the private grid reached, ..."""
     control: float | None
-    """... and what it reached without data."""
+    """... and what its control did."""
 
 
 def judge_claims(results: Results, summary: Summary) -> list[Judgement]:
@@ -49,7 +50,7 @@ def judge_claims(results: Results, summary: Summary) -> list[Judgement]:
                     claim.judge(view),
                     claim.judge(replace(view, variant="rule")),
                     (sum(splits), len(splits)),
-                    (sum(epsilons), len(epsilons)),
+                    (sum(epsilons), len(epsilons)) if claim.depends_on_b else None,
                     *_worth(claim, view),
                 )
             )

@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpoutlier.experiments.measure.datasets import dataset_named
 from dpoutlier.experiments.report.drawing import (
     BLUE,
     GREEN,
@@ -22,21 +21,14 @@ from dpoutlier.experiments.report.drawing import (
     handles,
     level,
 )
+from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
+from dpoutlier.experiments.report.wording import title_of
 
-__all__ = ["LADDER_EPSILONS", "STEPS", "attack_figure", "ladder", "point", "splits"]
+__all__ = ["attack_figure", "ladder", "point", "splits"]
 
-STEPS = {
-    "paper": "as in\nthe paper",
-    "rule": "exhausted\nis outlying",
-    "sound": "exact noise,\nright scale",
-    "honest": "declared\nbounds",
-    "public": "public\nk and b",
-}
-"""From the paper's accounting to an honest one, by variant."""
-LADDER_EPSILONS = (5, 1.25, 0.3)
 COLOURS = (BLUE, RED, PURPLE)
-PLAIN = Look(GREEN, "-", "", "plain k-NN, same bounds")
+PLAIN = Look(GREEN, "-", "", "plain k-NN")
 
 
 def ladder(summary: Summary) -> Figure:
@@ -55,7 +47,7 @@ def ladder(summary: Summary) -> Figure:
         Line2D([], [], color=colour, marker="o", ls="", label=f"epsilon = {epsilon:g}")
         for epsilon, colour in zip(LADDER_EPSILONS, COLOURS, strict=True)
     ]
-    marks.append(Line2D([], [], color=INK, marker="o", markerfacecolor="white", ls="", label="without data"))
+    marks.append(Line2D([], [], color=INK, marker="o", markerfacecolor="white", ls="", label="control"))
     figure.legend(handles=[*marks, *handles([PLAIN])], loc="outside upper center", ncols=5, fontsize=9)
     return figure
 
@@ -79,17 +71,19 @@ def _rung(axes: Any, at: float, summary: Summary, what: tuple[str, str, float], 
 
 def _auroc_panel(axes: Any, dataset: str) -> None:
     axes.axhline(0.5, color=GREY, lw=0.8, ls=":")
-    axes.set_title(dataset_named(dataset).title)
+    axes.set_title(title_of(dataset))
     axes.set_ylabel("AUROC")
 
 
 def point(summary: Summary) -> Figure:
     """One panel for each data set, over epsilon."""
     looks = {
-        ("paper", False): Look(BLUE, "-", "o", "distance from the cell"),
-        ("paper", True): Look(BLUE, ":", "", "the same without data"),
-        ("point", False): Look(RED, "-", "s", "distance from the point"),
-        ("point", True): Look(RED, ":", "", "the same without data"),
+        ("paper", False): Look(BLUE, "-", "o", "distance from the cell, bounds by the rows"),
+        ("paper", True): Look(BLUE, ":", "", "its control"),
+        ("point", False): Look(RED, "-", "s", "distance from the point, bounds by the rows"),
+        ("point", True): Look(RED, ":", "", "its control"),
+        ("honest-point", False): Look(PURPLE, "-", "D", "distance from the point, declared bounds"),
+        ("honest-point", True): Look(PURPLE, ":", "", "its control"),
     }
     sets, epsilons = summary.study.sets, summary.study.epsilons
     rows = (len(sets) + 2) // 3
@@ -108,7 +102,7 @@ def point(summary: Summary) -> Figure:
         _auroc_panel(axes, dataset)
     for axes in panels[len(sets) :]:
         axes.set_axis_off()
-    figure.legend(handles=handles([*looks.values(), PLAIN]), loc="outside upper center", ncols=3, fontsize=9)
+    figure.legend(handles=handles([*looks.values(), PLAIN]), loc="outside upper center", ncols=3, fontsize=8.5)
     return figure
 
 
@@ -119,7 +113,7 @@ def splits(summary: Summary) -> Figure:
         ("k-NN", "kNN", None, False, GREEN),
         ("Grid", "Grid", None, False, RED),
         *((f"DP Grid\nepsilon {epsilon:g}", "DP Grid", epsilon, False, BLUE) for epsilon in LADDER_EPSILONS),
-        (f"no data\nepsilon {middle:g}", "DP Grid", middle, True, GREY),
+        (f"control\nepsilon {middle:g}", "DP Grid", middle, True, GREY),
     )
     figure, panels = grid_of_panels(summary, 1, 9.2, 1.75)
     for axes, dataset in zip(panels[:, 0], summary.study.sets, strict=True):

@@ -15,12 +15,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpoutlier.experiments.measure.variants import VARIANTS
 from dpoutlier.experiments.report.answers import answers
-from dpoutlier.experiments.report.claims import TOLERANCE
 from dpoutlier.experiments.report.figures import Drawn
 from dpoutlier.experiments.report.judgements import Judgement
-from dpoutlier.experiments.report.numbers import decimals
+from dpoutlier.experiments.report.judging import METRIC_NAMES, TOLERANCE
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import summary_table
+from dpoutlier.experiments.report.wording import decimals
 
 __all__ = ["page"]
 
@@ -53,6 +53,7 @@ def page(
         figures={one.name: _embedded(one, summary) for one in drawn},
         variants=VARIANTS,
         tolerance=TOLERANCE,
+        metric_names=METRIC_NAMES,
         run=_run(summary, processor_seconds, session_seconds),
     )
 

@@ -7,7 +7,6 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dpoutlier.experiments.measure.datasets import dataset_named
-from dpoutlier.experiments.report.claims import METRIC_NAMES
 from dpoutlier.experiments.report.drawing import (
     BLACK,
     BLUE,
@@ -22,6 +21,7 @@ from dpoutlier.experiments.report.drawing import (
     handles,
     level,
 )
+from dpoutlier.experiments.report.judging import METRIC_NAMES
 from dpoutlier.experiments.report.summary import Summary
 
 __all__ = ["figure1", "figure2"]
@@ -33,10 +33,10 @@ LOOKS = {
     ("Grid-w", False): Look(RED, "--", "s", "Grid wk-NN"),
     ("DP Grid", False): Look(BLUE, "-", "o", "DP Grid k-NN"),
     ("DP Grid-w", False): Look(BLACK, "--", "^", "DP Grid wk-NN"),
-    ("Grid", True): Look(SAND, "-", "", "Grid k-NN without data"),
-    ("Grid-w", True): Look(SAND, "--", "", "Grid wk-NN without data"),
-    ("DP Grid", True): Look(GREY, "-", "o", "DP Grid k-NN without data"),
-    ("DP Grid-w", True): Look(GREY, "--", "^", "DP Grid wk-NN without data"),
+    ("Grid", True): Look(SAND, "-", "", "Grid k-NN, control"),
+    ("Grid-w", True): Look(SAND, "--", "", "Grid wk-NN, control"),
+    ("DP Grid", True): Look(GREY, "-", "o", "DP Grid k-NN, control"),
+    ("DP Grid-w", True): Look(GREY, "--", "^", "DP Grid wk-NN, control"),
 }
 """By algorithm, and whether it is the data-free control."""
 
@@ -57,7 +57,9 @@ def figure1(summary: Summary) -> Figure:
         _name(left, summary, dataset, "AUROC")
         chosen = summary.choice.bins[dataset, "paper"]
         left.axvline(chosen, color="#DDDDDD", lw=7, zorder=0)
-        right.set_ylim(left.get_ylim())
+        low, high = zip(left.get_ylim(), right.get_ylim(), strict=True)
+        for axes in (left, right):
+            axes.set_ylim(min(low), max(high))
         right.set_title(f"at b = {chosen}", fontweight="normal")
     panels[-1, 0].set_xlabel("grid parameter b")
     panels[-1, 1].set_xlabel("privacy budget epsilon")

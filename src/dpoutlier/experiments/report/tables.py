@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpoutlier.experiments.measure.datasets import DATASETS, LabelledRows, dataset_named
+from dpoutlier.experiments.measure.datasets import DATASETS, LabelledRows
 from dpoutlier.experiments.measure.protocol import split_rows
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.study import TUNED
 from dpoutlier.experiments.report.judgements import Judgement
-from dpoutlier.experiments.report.summary import Key, Line, Summary
+from dpoutlier.experiments.report.summary import Line, Summary
+from dpoutlier.experiments.report.wording import title_of
 
 __all__ = ["chosen_table", "claims_table", "ladder_table", "summary_table", "table_1"]
 
@@ -67,7 +68,7 @@ def chosen_table(summary: Summary) -> pa.Table:
     """The k and b that were chosen on the test set, as the paper did; and b by rule, which looks at no data."""
     records = []
     for dataset in summary.study.sets:
-        record: dict[str, Any] = {"dataset": dataset_named(dataset).title, "k": summary.choice.k[dataset]}
+        record: dict[str, Any] = {"dataset": title_of(dataset), "k": summary.choice.k[dataset]}
         record |= {f"b_{variant}": summary.choice.bins[dataset, variant] for variant in TUNED}
         by_rule = [str(summary.bins_by_rule[dataset, epsilon]) for epsilon in summary.study.epsilons]
         records.append({**record, "b_public_by_epsilon": " ".join(by_rule)})
@@ -87,9 +88,9 @@ def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
                 "holds_with_our_rule": one.ours.holds,
                 "figure_with_our_rule": one.ours.figure,
                 "splits": f"{one.splits[0]} of {one.splits[1]}",
-                "epsilons_for_b": f"{one.epsilons[0]} of {one.epsilons[1]}",
+                "epsilons_for_b": None if one.epsilons is None else f"{one.epsilons[0]} of {one.epsilons[1]}",
                 "private": one.private,
-                "without_data": one.control,
+                "control": one.control,
             }
             for one in judgements
         ]
@@ -97,18 +98,19 @@ def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
 
 
 def ladder_table(summary: Summary, epsilons: Iterable[float], steps: Iterable[str]) -> pa.Table:
-    """AUROC of the basic private grid and of its control at each step from the paper's accounting to an honest one."""
+    """AUROC of the basic private grid, of its control and of plain k-NN on the way to an honest accounting."""
     records = []
     steps = tuple(steps)
     for epsilon in epsilons:
         for dataset in summary.study.sets:
-            record: dict[str, Any] = {"epsilon": float(epsilon), "dataset": dataset_named(dataset).title}
+            record: dict[str, Any] = {"epsilon": float(epsilon), "dataset": title_of(dataset)}
             for step in steps:
                 mine, control = (
                     summary.entry(summary.key(dataset, step, "DP Grid", epsilon=epsilon, control=without)).mean
                     for without in (False, True)
                 )
-                record |= {step: mine, f"{step}_without_data": control}
-            plain = Key(dataset, "honest", "kNN", control=False, k=summary.choice.k[dataset], bins=None, epsilon=None)
-            records.append({**record, "plain": summary.entry(plain).mean})
+                record |= {step: mine, f"{step}_control": control}
+            for step in ("paper", "honest", "public"):
+                record[f"k_nn_{step}"] = summary.entry(summary.key(dataset, step, "kNN", epsilon=epsilon)).mean
+            records.append(record)
     return pa.Table.from_pylist(records)

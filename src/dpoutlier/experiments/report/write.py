@@ -15,14 +15,17 @@ from dpoutlier._files import write_aside
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.figures import draw_all
+from dpoutlier.experiments.report.figures import FIGURES, draw_all
 from dpoutlier.experiments.report.judgements import Judgement, judge_claims
-from dpoutlier.experiments.report.more_figures import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.page import page
+from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import chosen_table, claims_table, ladder_table, summary_table, table_1
 
 __all__ = ["Written", "write_report"]
+
+
+TABLES = ("table1", "chosen", "claims", "ladder", "summary", "attack")
 
 
 @dataclass(frozen=True)
@@ -32,32 +35,41 @@ class Written:
     judgements: list[Judgement]
     page: Path
     tables: list[Path]
-    figures: list[Path]
 
 
 def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, seconds: float) -> Written:
     """Tables as Parquet (all runs) and CSV (the rest), figures as PNG and SVG, and report.html with all of it."""
     summary = Summary(results)
     judgements = judge_claims(results, summary)
-    tables = {
-        "table1": table_1(data),
-        "chosen": chosen_table(summary),
-        "claims": claims_table(judgements),
-        "ladder": ladder_table(summary, LADDER_EPSILONS, STEPS),
-        "summary": summary_table(summary.lines.values()),
-        "attack": pa.Table.from_pylist(results.attack),
-    }
+    contents = (
+        table_1(data),
+        chosen_table(summary),
+        claims_table(judgements),
+        ladder_table(summary, LADDER_EPSILONS, STEPS),
+        summary_table(summary.lines.values()),
+        pa.Table.from_pylist(results.attack),
+    )
+    tables = dict(zip(TABLES, contents, strict=True))
     drawn = draw_all(summary, results.attack)
+    _clear(folder)
     written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows)))]
     written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
-    (folder / "figures").mkdir(exist_ok=True)
-    figures = [
-        _write(folder / "figures" / f"{one.name}.{kind}", _bytes(picture))
-        for one in drawn
-        for kind, picture in one.pictures.items()
-    ]
+    for one in drawn:
+        for kind, picture in one.pictures.items():
+            _write(folder / "figures" / f"{one.name}.{kind}", _bytes(picture))
     text = page(summary, judgements, tables, drawn, results.seconds, seconds)
-    return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written, figures)
+    return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run wrote here, the page first: what stands there is of one run. Nothing else is touched."""
+    (folder / "figures").mkdir(exist_ok=True)
+    names = ["report.html", "results.parquet", *(f"{name}.csv" for name in TABLES)]
+    names += [f"figures/{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
+    for path in (folder / name for name in names):
+        path.unlink(missing_ok=True)
+        for half in path.parent.glob(f".{path.name}.*.part"):
+            half.unlink()
 
 
 def _write(path: Path, write: Callable[[IO[bytes]], None]) -> Path:

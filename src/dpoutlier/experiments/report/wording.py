@@ -1,6 +1,8 @@
-"""How numbers are written."""
+"""How numbers and data sets are written."""
 
-__all__ = ["decimals"]
+from dpoutlier.experiments.measure.datasets import dataset_named
+
+__all__ = ["decimals", "title_of"]
 
 
 def decimals(value: float) -> str:
@@ -11,3 +13,8 @@ def decimals(value: float) -> str:
     """
     text = f"{value:.3f}"
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def title_of(dataset: str) -> str:
+    """As the paper writes its name."""
+    return dataset_named(dataset).title

@@ -1,0 +1,209 @@
+"""How words such as *nearly comparable* are judged by numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import mean
+
+from dpoutlier.experiments.measure.quality import METRICS
+from dpoutlier.experiments.report.view import View
+from dpoutlier.experiments.report.wording import decimals, title_of
+
+__all__ = [
+    "ACCEPTABLE",
+    "EXACT",
+    "METRIC_NAMES",
+    "PAIRS",
+    "TOLERANCE",
+    "Finding",
+    "Judge",
+    "adult_rises_with_b",
+    "basic_beats_weighted",
+    "close_from_three",
+    "comparable",
+    "falls_with_b",
+    "gains",
+    "modest_at_two",
+    "no_notable_loss",
+    "only_adult_fails",
+    "plain_is_best",
+    "sometimes_better",
+]
+
+TOLERANCE = 0.05
+"""What is lower by at most this much is comparable, and a change counts if it is larger. *Modest* is twice as much."""
+EXACT = 1e-9
+"""Rounding of sums is no difference."""
+ACCEPTABLE = 0.7
+"""AUROC from which a detector is commonly called acceptable (Hosmer and Lemeshow, Applied Logistic Regression)."""
+NEARLY_ALL = 0.9
+METRIC_NAMES = dict(zip(METRICS, ("AUROC", "AP", "P@n"), strict=True))
+PAIRS = (("kNN", "Grid"), ("wkNN", "Grid-w"))
+"""Basic and weighted: without a grid, and with one."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a claim holds, and by what figure."""
+
+    holds: bool
+    figure: str
+
+
+Judge = Callable[[View], Finding]
+
+
+def _each(values: dict[str, float]) -> str:
+    return ", ".join(f"{title_of(dataset)} {decimals(value)}" for dataset, value in values.items())
+
+
+def comparable(dataset: str, metrics: tuple[str, ...], baselines: tuple[str, ...], epsilon: float) -> Judge:
+    """The private basic grid is at most the tolerance below each baseline in each metric."""
+
+    def judge(view: View) -> Finding:
+        gaps = []
+        for metric in metrics:
+            mine = view.value(dataset, "DP Grid", metric, epsilon=epsilon)
+            for baseline in baselines:
+                other = view.value(dataset, baseline, metric)
+                text = f"{METRIC_NAMES[metric]} {decimals(mine)} against {decimals(other)} of {baseline}"
+                gaps.append((other - mine, text))
+        gap, text = max(gaps)
+        return Finding(gap <= TOLERANCE + EXACT, f"worst gap {decimals(gap)}: {text}")
+
+    return judge
+
+
+def plain_is_best(view: View) -> Finding:
+    """Over all sets and b, basic and weighted: no grid, private or not, is above plain k-NN."""
+    study, cases = view.summary.study, []
+    for dataset in study.sets:
+        for plain, grid in PAIRS:
+            top = view.value(dataset, plain)
+            for bins in study.bins:
+                exact = view.value(dataset, grid, bins=bins)
+                private = view.value(dataset, f"DP {grid}", bins=bins, epsilon=view.sweep_epsilon)
+                cases.append(top >= max(exact, private) - EXACT)
+    return Finding(sum(cases) >= NEARLY_ALL * len(cases), f"{sum(cases)} of {len(cases)} cases")
+
+
+def only_adult_fails(view: View) -> Finding:
+    """The best AUROC of the six algorithms, the private ones at their largest epsilon."""
+    study, best = view.summary.study, {}
+    for dataset in study.sets:
+        exact = [view.value(dataset, algorithm) for pair in PAIRS for algorithm in pair]
+        private = [view.value(dataset, f"DP {grid}", epsilon=max(study.epsilons)) for _, grid in PAIRS]
+        best[dataset] = max(exact + private)
+    holds = all((value < ACCEPTABLE) == (dataset == "adult") for dataset, value in best.items())
+    return Finding(holds, "best AUROC: " + _each(best))
+
+
+def modest_at_two(view: View) -> Finding:
+    """On every set, basic and weighted."""
+    losses = {
+        dataset: max(view.value(dataset, plain) - view.value(dataset, grid, bins=2) for plain, grid in PAIRS)
+        for dataset in view.summary.study.sets
+    }
+    return Finding(max(losses.values()) <= 2 * TOLERANCE + EXACT, "larger loss of the two: " + _each(losses))
+
+
+def _losses_from_three(view: View, dataset: str) -> list[float]:
+    """AUROC of plain k-NN minus that of the grid, for each b from 3 on, basic and weighted."""
+    return [
+        view.value(dataset, plain) - view.value(dataset, grid, bins=bins)
+        for plain, grid in PAIRS
+        for bins in view.summary.study.bins
+        if bins >= 3
+    ]
+
+
+def close_from_three(view: View) -> Finding:
+    """In more than half of the cases, on each set but Adult."""
+    close, cases = {}, 0
+    for dataset in view.summary.study.sets:
+        losses = _losses_from_three(view, dataset)
+        close[dataset], cases = sum(loss <= TOLERANCE + EXACT for loss in losses), len(losses)
+    holds = all(2 * near > cases for dataset, near in close.items() if dataset != "adult")
+    return Finding(holds, f"of {cases} each: " + ", ".join(f"{title_of(name)} {near}" for name, near in close.items()))
+
+
+def sometimes_better(view: View) -> Finding:
+    """In some case of the same, on some set but Adult."""
+    better = {
+        dataset: sum(loss < -EXACT for loss in _losses_from_three(view, dataset))
+        for dataset in view.summary.study.sets
+        if dataset != "adult"
+    }
+    figure = "cases: " + ", ".join(f"{title_of(name)} {cases}" for name, cases in better.items())
+    return Finding(sum(better.values()) > 0, figure)
+
+
+def no_notable_loss(view: View) -> Finding:
+    """Mean over the sets, at the chosen b."""
+    losses = [
+        mean(view.value(dataset, plain) - view.value(dataset, grid) for dataset in view.summary.study.sets)
+        for plain, grid in PAIRS
+    ]
+    return Finding(
+        max(losses) <= TOLERANCE + EXACT, f"mean loss: basic {decimals(losses[0])}, weighted {decimals(losses[1])}"
+    )
+
+
+def _over_b(view: View, dataset: str, grid: str) -> list[float]:
+    return [
+        view.value(dataset, f"DP {grid}", bins=bins, epsilon=view.sweep_epsilon) for bins in view.summary.study.bins
+    ]
+
+
+def falls_with_b(view: View) -> Finding:
+    """From the best b to the largest, basic and weighted, on both sets: the paper expects a rise before the fall."""
+    falls = {}
+    for dataset in ("lymphography", "wdbc"):
+        for _, grid in PAIRS:
+            values = _over_b(view, dataset, grid)
+            falls[f"{title_of(dataset)} {'weighted' if grid == 'Grid-w' else 'basic'}"] = max(values) - values[-1]
+    figure = "best b minus largest b: " + ", ".join(f"{name} {decimals(fall)}" for name, fall in falls.items())
+    return Finding(min(falls.values()) > TOLERANCE + EXACT, figure)
+
+
+def adult_rises_with_b(view: View) -> Finding:
+    """From the smallest b to the largest, basic and weighted."""
+    ends = [(values[0], values[-1]) for values in (_over_b(view, "adult", grid) for _, grid in PAIRS)]
+    holds = min(high - low for low, high in ends) > TOLERANCE + EXACT
+    (basic, basic_end), (weighted, weighted_end) = ends
+    return Finding(
+        holds,
+        f"AUROC basic {decimals(basic)} to {decimals(basic_end)}, weighted {decimals(weighted)} to {decimals(weighted_end)}",
+    )
+
+
+def basic_beats_weighted(view: View) -> Finding:
+    """Mean over the epsilons of the difference in AUROC, on every set."""
+    epsilons = view.summary.study.epsilons
+    leads = {
+        dataset: mean(
+            view.value(dataset, "DP Grid", epsilon=epsilon) - view.value(dataset, "DP Grid-w", epsilon=epsilon)
+            for epsilon in epsilons
+        )
+        for dataset in view.summary.study.sets
+    }
+    return Finding(min(leads.values()) > EXACT, "mean lead in AUROC: " + _each(leads))
+
+
+def gains(cases: dict[str, tuple[str, ...]], *, expected: bool) -> Judge:
+    """Whether all these metrics gain from the smallest to the largest epsilon, or none of them does."""
+
+    def judge(view: View) -> Finding:
+        ends = max(view.summary.study.epsilons), min(view.summary.study.epsilons)
+        holds, texts = True, []
+        for dataset, metrics in cases.items():
+            parts = []
+            for metric in metrics:
+                most, least = (view.value(dataset, "DP Grid", metric, epsilon=epsilon) for epsilon in ends)
+                holds &= (most - least > TOLERANCE + EXACT) == expected
+                parts.append(f"{METRIC_NAMES[metric]} {decimals(most - least)}")
+            texts.append(f"{title_of(dataset)} {', '.join(parts)}")
+        return Finding(holds, "gain from smallest to largest epsilon: " + "; ".join(texts))
+
+    return judge
