@@ -83,6 +83,19 @@ def test_a_missing_set_is_named_with_a_remedy(tmp_path, monkeypatch):
         dataset_named("iris")
 
 
+def test_messages_name_the_column_and_a_blank_line_is_no_row(tmp_path):
+    lymphography = dataset_named("lymphography")
+    (tmp_path / lymphography.file).write_text("lym_nodes_dimin,lym_nodes_enlar,class\n1,2,3\n")
+    with pytest.raises(
+        DataSetError,
+        match=r"no column 'no_of_nodes_in'.*columns lym_nodes_dimin, lym_nodes_enlar, no_of_nodes_in, class\)",
+    ):
+        load_dataset(lymphography, tmp_path)
+    (tmp_path / lymphography.file).write_text("lym_nodes_dimin,lym_nodes_enlar,no_of_nodes_in,class\n1,2,3,2\n\n")
+    with pytest.raises(DataSetError, match="1 rows with checksum"):
+        load_dataset(lymphography, tmp_path)
+
+
 def test_the_folder_is_the_option_then_the_variable_then_none(tmp_path, monkeypatch):
     (tmp_path / "a").mkdir()
     monkeypatch.setenv("DPOUTLIER_DATA", str(tmp_path))
@@ -176,9 +189,11 @@ def openml(data, tmp_path, monkeypatch):
             asked.append(self.path)
             kind, number = self.path.rstrip("/").split("/")[-2:]
             columns, rows = OPENML[int(number)](data)
+            if "another column" in broken:
+                columns = {"years" if name == "age" else name: levels for name, levels in columns.items()}
             body = _arff(columns, rows)
             if kind == "data":
-                checksum = hashlib.md5(body).hexdigest() if not broken else "0" * 32
+                checksum = hashlib.md5(body).hexdigest() if True not in broken else "0" * 32
                 url = f"https://www.openml.org/data/download/{number}"
                 about = {"id": number, "name": "x", "version": "1", "status": "active", "format": "ARFF", "url": url}
                 body = json.dumps(
@@ -200,7 +215,11 @@ def openml(data, tmp_path, monkeypatch):
             elif kind == "qualities":
                 quality = [{"name": "NumberOfInstances", "value": str(float(len(rows)))}]
                 body = json.dumps({"data_qualities": {"quality": quality}}).encode()
+            if "other json" in broken:
+                body = b"{}"
             body = gzip.compress(body)
+            if "truncated" in broken:
+                body = body[:-20]
             self.send_response(200)
             self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))
@@ -246,6 +265,15 @@ def test_a_download_with_a_wrong_checksum_is_refused(openml):
     broken.append(True)
     with pytest.raises(DataSetError, match=r"pima could not be fetched from OpenML \(data id 37\): .*checksum"):
         load_dataset(dataset_named("pima"), None)
+
+
+@needs_data
+@pytest.mark.parametrize("damage", ["truncated", "other json", "another column"])
+def test_a_damaged_answer_of_openml_is_an_error_with_a_remedy(damage, openml):
+    _, broken = openml
+    broken.append(damage)
+    with pytest.raises(DataSetError, match=r"heart could not be fetched from OpenML \(data id 49\): .*Put heart\.csv"):
+        load_dataset(dataset_named("heart"), None)
 
 
 def test_without_a_network_the_error_says_what_to_do(tmp_path, monkeypatch):

@@ -14,35 +14,47 @@ from dpoutlier.experiments.measure.choice import choose_bins, choose_k
 from dpoutlier.experiments.measure.protocol import seed_of, split_rows
 from dpoutlier.experiments.measure.quality import quality
 from dpoutlier.experiments.measure.rows import Row, rows_of_table, table_of_rows
-from dpoutlier.experiments.measure.runs import bounds_of, run_exact, run_plain, run_private
+from dpoutlier.experiments.measure.runs import run_exact, run_plain, run_private
 from dpoutlier.experiments.measure.study import FULL, QUICK, Task
-from dpoutlier.experiments.measure.variants import VARIANTS, under_our_rule, variant_named
+from dpoutlier.experiments.measure.variants import VARIANTS, under_our_rule
 from made_data import made
 
 LIMITS = {"max_depth": 4, "max_cells": 10**6}
 
 
-def _case(variant, split=0):
-    data = made("heart")
+def _case(variant, split=0, name="heart"):
+    """Data, split, and the bounds that the variant must use, worked out here."""
+    data = made(name)
     parts = split_rows(data, split)
-    return data, parts, bounds_of(variant_named(variant), data, parts)
+    if variant in {"paper", "rule", "point", "sound"}:
+        mean = parts.reference.mean(axis=0)
+        reach = abs(parts.reference - mean).max(axis=0)
+        return data, parts, (mean - reach, mean + reach)
+    low, high = data.rows.min(axis=0), data.rows.max(axis=0)
+    return data, parts, (low - 0.1 * (high - low), high + 0.1 * (high - low))
 
 
 @pytest.mark.parametrize("bins", [2, 5, 17])
-@pytest.mark.parametrize("name", ["paper", "point", "honest"])
+@pytest.mark.parametrize("name", ["paper", "point", "honest", "honest-point"])
 def test_exact_rows_are_what_the_library_gives_for_every_k_and_rule(name, bins):
     """One walk that never ends tells how every walk ends: the same quality as a walk for each k."""
     data, split, bounds = _case(name)
     rows = run_exact(Task("exact", name, "heart", 0, (1, 3, 60), bins), data)
     assert len(rows) == (24 if name == "paper" else 12)
-    rules = {"paper": "as-printed", "rule": "outlying", "point": "as-printed", "honest": "outlying"}
+    rules = {
+        "paper": "as-printed",
+        "rule": "outlying",
+        "point": "as-printed",
+        "honest": "outlying",
+        "honest-point": "outlying",
+    }
     for row in rows:
         twin = GridKNN(
             bounds,
             k=row.k,
             bins=bins,
             weighted=row.algorithm == "Grid-w",
-            distance="point" if name == "point" else "cell",
+            distance="point" if name in {"point", "honest-point"} else "cell",
             exhausted=rules[row.variant],
             **LIMITS,
         ).fit(split.reference[:0] if row.control else split.reference)
@@ -51,13 +63,15 @@ def test_exact_rows_are_what_the_library_gives_for_every_k_and_rule(name, bins):
         assert row.ran_out == np.mean(walks.status > 0)
 
 
-@pytest.mark.parametrize("name", ["paper", "point", "sound", "honest", "public"])
-@pytest.mark.parametrize("control", [False, True])
-def test_private_rows_are_what_the_library_gives(name, control):
+@pytest.mark.parametrize("name", ["paper", "point", "sound", "honest", "honest-point", "public"])
+@pytest.mark.parametrize(
+    ("dataset", "number", "control"), [("heart", 0, False), ("heart", 0, True), ("pima", 1, False)]
+)
+def test_private_rows_are_what_the_library_gives(name, dataset, number, control):
     """Noise, relation, bounds and rule of each variant, spelled out."""
-    data, split, bounds = _case(name)
+    data, split, bounds = _case(name, number, dataset)
     bins = None if name == "public" else 4
-    rows = run_private(Task("private", name, "heart", 0, (10,), bins, (1.25,), 2, control=control), data)
+    rows = run_private(Task("private", name, dataset, number, (10,), bins, (1.25,), 2, control=control), data)
     for row in rows:
         if row.epsilon is None:
             continue
@@ -70,10 +84,10 @@ def test_private_rows_are_what_the_library_gives(name, control):
             k=10,
             weighted=row.algorithm == "DP Grid-w",
             neighbours="add-or-remove-one" if floating else "replace-one",
-            distance="point" if name == "point" else "cell",
+            distance="point" if name in {"point", "honest-point"} else "cell",
             exhausted="as-printed" if row.variant in {"paper", "point"} else "outlying",
             holder="keyed",
-            unsafe_seed=seed_of("heart", 0, bins, 1.25, row.seed),
+            unsafe_seed=seed_of(dataset, number, bins, 1.25, row.seed),
             unsafe_float_laplace=floating,
             **LIMITS,
         )
@@ -161,7 +175,7 @@ def test_the_study_is_the_paper_s():
     assert len(FULL.sets) == 5
     assert FULL.bins == tuple(range(2, 11))
     assert FULL.epsilons == (5, 2.5, 1.25, 0.6, 0.3, 0.15, 0.075, 0.035, 0.015)
-    assert (FULL.seeds, FULL.splits, FULL.ks) == (10, 5, (3, 10, 30, 60))
+    assert (FULL.seeds, FULL.splits, FULL.ks, FULL.sweep_epsilon) == (10, 5, (3, 10, 30, 60), 1.25)
     assert (QUICK.sets, QUICK.epsilons, QUICK.ks) == (FULL.sets, FULL.epsilons, FULL.ks)
 
 
@@ -190,6 +204,13 @@ def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
     ]  # fmt: skip
     assert choose_bins(rows, "paper", 1.25, {"heart": 3}) == {"heart": 3}
     assert choose_bins(rows, "paper", 5, {"heart": 3}) == {"heart": 5}
+
+
+def test_a_weighted_grid_may_decide():
+    rows = [_row(k=3, auroc=0.6), _row(k=10, auroc=0.5), _row(k=10, algorithm="Grid-w", auroc=0.7)]
+    assert choose_k(rows) == {"heart": 10}
+    noisy = [row._replace(algorithm=f"DP {row.algorithm}", epsilon=1.25, k=3, bins=row.k) for row in rows]
+    assert choose_bins(noisy, "paper", 1.25, {"heart": 3}) == {"heart": 10}
 
 
 def test_rows_and_tables_are_the_same_thing():
