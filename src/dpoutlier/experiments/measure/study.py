@@ -36,7 +36,7 @@ class Study:
 
 
 FULL = Study("full")
-QUICK = Study("quick", splits=2, seeds=2, bins=(2, 3, 5, 10), answers=10_000)
+QUICK = Study("quick", splits=2, seeds=2, bins=(2, 3, 10), answers=5_000)
 
 
 @dataclass(frozen=True)
