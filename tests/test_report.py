@@ -269,6 +269,33 @@ def test_nothing_drawn_leaves_its_panel(tiny_results, summary):
                     assert segment[:, 1].min() >= low or low == 0
 
 
+def _bars(axes):
+    """Half the heights of the error bars."""
+    segments = [segment for collection in axes.collections for segment in collection.get_segments()]
+    upright = [segment for segment in segments if segment[0][0] == segment[1][0]]
+    return sorted(round(float(abs(segment[1][1] - segment[0][1])) / 2, 9) for segment in upright)
+
+
+def test_bars_are_the_spread_that_the_caption_names(tiny_results, summary):
+    """Over the noise in the paper's figures, over the splits in the ladder."""
+    figures = {drawn.name: drawn.figure for drawn in draw_all(summary, tiny_results.attack)}
+    for i, dataset in enumerate(TINY.sets):
+        steps = [
+            summary.entry(summary.key(dataset, step, "DP Grid", epsilon=epsilon)).sd_splits
+            for step in STEPS
+            for epsilon in LADDER_EPSILONS
+        ]
+        assert _bars(figures["ladder"].axes[i]) == pytest.approx(sorted(steps), abs=1e-8)
+        noise = [
+            summary.entry(summary.key(dataset, "paper", algorithm, epsilon=epsilon, control=control), "ap").sd_noise
+            for algorithm in ("DP Grid", "DP Grid-w")
+            for control in (False, True)
+            for epsilon in TINY.epsilons
+        ]
+        drawn = [bar for bar in _bars(figures["figure2"].axes[2 * i]) if bar]
+        assert drawn == pytest.approx(sorted(value for value in noise if value > 1e-9), abs=1e-8)
+
+
 def test_the_ladder_figure_has_each_step_and_control(apart):
     figure = next(drawn.figure for drawn in draw_all(apart, []) if drawn.name == "ladder")
     for axes, dataset in zip(figure.axes, TINY.sets, strict=True):
