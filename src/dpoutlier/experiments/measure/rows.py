@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["Row", "rows_of_table", "table_of_rows"]
+__all__ = ["SCHEMA", "Row", "rows_of_table", "table_of_rows"]
 
 
 class Row(NamedTuple):

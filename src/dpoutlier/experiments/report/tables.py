@@ -10,9 +10,10 @@ import pyarrow as pa
 from dpoutlier.experiments.measure.datasets import DATASETS, LabelledRows
 from dpoutlier.experiments.measure.protocol import split_rows
 from dpoutlier.experiments.measure.quality import METRICS
+from dpoutlier.experiments.measure.rows import SCHEMA
 from dpoutlier.experiments.measure.study import TUNED
 from dpoutlier.experiments.report.judgements import Judgement
-from dpoutlier.experiments.report.summary import Line, Summary
+from dpoutlier.experiments.report.summary import Key, Line, Summary
 from dpoutlier.experiments.report.wording import title_of
 
 __all__ = ["chosen_table", "claims_table", "ladder_table", "summary_table", "table_1"]
@@ -43,13 +44,7 @@ def summary_table(lines: Iterable[Line]) -> pa.Table:
 
 _SUMMARY = pa.schema(
     [
-        ("dataset", pa.string()),
-        ("variant", pa.string()),
-        ("algorithm", pa.string()),
-        ("control", pa.bool_()),
-        ("k", pa.int32()),
-        ("bins", pa.int32()),
-        ("epsilon", pa.float64()),
+        *(SCHEMA.field(name) for name in Key._fields),
         ("runs", pa.int32()),
         ("ran_out", pa.float64()),
         *((f"{metric}_{name}", pa.float64()) for metric in METRICS for name in ("mean", "sd_noise", "sd_splits")),
