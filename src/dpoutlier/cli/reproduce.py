@@ -26,7 +26,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the report, and for what is finished so far.")] = Path(
         "reproduction"
     ),
-    quick: Annotated[bool, typer.Option("--quick", help="A small run: less than two minutes instead of sixteen.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small run: less than two minutes instead of sixteen.")
+    ] = False,
     sets: Annotated[str, typer.Option(help="Only these data sets, with commas between.")] = "all",
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
 ) -> None:
