@@ -10,9 +10,11 @@ from dpoutlier._startup import without_collection
 
 if TYPE_CHECKING:
     from dpoutlier.detectors.fitted import FittedDetector
+    from dpoutlier.detectors.forest import DPForest, Forest
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
+    from dpoutlier.detectors.marginals import DPMarginals, Marginals
     from dpoutlier.domain import Bounds
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
@@ -21,10 +23,14 @@ if TYPE_CHECKING:
 __all__ = [
     "KNN",
     "Bounds",
+    "DPForest",
     "DPGridKNN",
+    "DPMarginals",
     "FittedDetector",
+    "Forest",
     "GridKNN",
     "Guarantee",
+    "Marginals",
     "Neighbours",
     "PrivacyStatement",
     "load",
@@ -34,10 +40,14 @@ __all__ = [
 _HOME = {
     "KNN": "detectors.knn",
     "Bounds": "domain",
+    "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
+    "DPMarginals": "detectors.marginals",
     "FittedDetector": "detectors.fitted",
+    "Forest": "detectors.forest",
     "GridKNN": "detectors.grid",
     "Guarantee": "guarantee",
+    "Marginals": "detectors.marginals",
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
     "load": "detectors.loading",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from dpoutlier._validate import bad
 from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
@@ -213,10 +213,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
             raise bad("bins", "'auto', a whole number, or one for each feature", self.bins)
         return isinstance(self.bins, str)
 
-    def _checked_n_hint(self) -> int | Literal["buy"] | None:
-        n_hint = super()._checked_n_hint()
-        return n_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
-
     def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
         if not self._by_rule():
             return super()._partition_maker(n_features)
@@ -234,4 +230,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         arguments = super()._arguments_of(model)
-        return {**arguments, "holder": model.counts.kind if model.counts.kind in {"dense", "keyed"} else "auto"}
+        return {
+            **arguments,
+            "holder": model.counts.kind if model.counts.kind in {"dense", "keyed"} else "auto",
+            "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
+        }

@@ -9,7 +9,14 @@ from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["load"]
 
-DETECTORS = {"GridKNN": "dpoutlier.detectors.grid.GridKNN", "DPGridKNN": "dpoutlier.detectors.grid.DPGridKNN"}
+DETECTORS = {
+    "GridKNN": "dpoutlier.detectors.grid.GridKNN",
+    "DPGridKNN": "dpoutlier.detectors.grid.DPGridKNN",
+    "Forest": "dpoutlier.detectors.forest.Forest",
+    "DPForest": "dpoutlier.detectors.forest.DPForest",
+    "Marginals": "dpoutlier.detectors.marginals.Marginals",
+    "DPMarginals": "dpoutlier.detectors.marginals.DPMarginals",
+}
 
 
 def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:

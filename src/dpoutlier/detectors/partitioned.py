@@ -82,9 +82,9 @@ class PrivateDetector(PartitionedDetector):
     rows_per_person: Any
     n_hint: Any
     threshold_share: Any
-    holder: Any
+    holder: Any = "auto"
     unsafe_seed: Any
-    unsafe_float_laplace: Any
+    unsafe_float_laplace: Any = False
 
     def _guarantee(self) -> Guarantee:
         epsilon = as_epsilon(self.epsilon)
@@ -95,7 +95,15 @@ class PrivateDetector(PartitionedDetector):
             warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=4)
         return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided))
 
+    def _by_rule(self) -> bool:
+        """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
+        return False
+
     def _checked_n_hint(self) -> int | Literal["buy"] | None:
+        n_hint = self._given_n_hint()
+        return n_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
+
+    def _given_n_hint(self) -> int | Literal["buy"] | None:
         if self.n_hint is None or self.n_hint == "buy":
             return "buy" if self.n_hint == "buy" else None
         if not is_whole(self.n_hint) or not 1 <= self.n_hint <= 2**53:
@@ -136,5 +144,4 @@ class PrivateDetector(PartitionedDetector):
             "rows_per_person": guarantee.rows_per_person,
             "n_hint": "buy" if "number of rows" in paid else model.n_hint,
             "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
-            "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

@@ -16,6 +16,7 @@ __all__ = [
     "STREAM",
     "UNSAFE_PER_ROW",
     "NoisyCounts",
+    "all_counts",
     "empty_table",
     "kernel_table",
     "noisy_counts",
@@ -25,6 +26,7 @@ __all__ = [
 STREAM = (
     128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
 )
+MANY = 2**16  # cells looked up at once
 UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
 MOST_UNSAFE_SCALE = (
     2**20
@@ -77,6 +79,20 @@ def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
         digits *= 2
         table = holder.table(digits)
     return np.asarray(out / table.per_row)
+
+
+def all_counts(holder: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], int]:
+    """Noisy counts of all cells by id, in units of 1 / the second number returned; for partitions of few cells."""
+    out, table, digits = np.empty(n_cells, np.int64), kernel_table(holder), DIGITS
+    scratch = new_scratch(MANY, STREAM * digits)
+    high = np.zeros(MANY, np.uint64)
+    for first in range(0, n_cells, MANY):
+        part = out[first : first + MANY]
+        low = np.arange(first, first + len(part), dtype=np.uint64)
+        while not look_up(table, low, high[: len(part)], scratch, part):
+            digits *= 2
+            table, scratch = holder.table(digits), new_scratch(MANY, STREAM * digits)
+    return out, table.per_row
 
 
 _tables: WeakKeyDictionary[Any, CountTable] = WeakKeyDictionary()

@@ -20,16 +20,20 @@ from dpoutlier.modelfile.archive import Arrays
 from dpoutlier.modelfile.encode import arrays_of, content_of
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.trees import Trees
 from dpoutlier.plan import N_HINT_SHARE
+from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
 
 __all__ = ["model_of"]
 
-PARTITIONS = {"grid": Grid}
-SCORERS = {"nearest-cells": NearestCells}
+PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "margins": Margins}
+SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
+PAIRS = {("grid", "nearest-cells"), ("trees", "log-counts"), ("margins", "log-counts")}
 MOST_COUNT = 2**38
 
 
@@ -128,12 +132,16 @@ def _check_charges(model: Model) -> None:
             )
     if histogram is not None and histogram.rate != rates.get("threshold"):
         raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
+    if model.scorer != model.scorer.with_noise(rates.get("counts")):
+        raise ModelFileError("the scoring rule of the model file is not that of its noise.")
     if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rates.get("counts"):
         raise ModelFileError("the noise of the model file has not the rate that was charged.")
 
 
 def _check_kind(model: Model) -> None:
     """No part may claim more privacy than another has."""
+    if (model.partition.name, model.scorer.name) not in PAIRS:
+        raise ModelFileError("the scoring rule of the model file does not fit its partition.")
     exact = isinstance(model.counts, ExactCounts)
     unsafe = bool(model.counts.to_json().get("unsafe_float", False))
     if exact is not (model.guarantee.epsilon is None) or (unsafe and model.guarantee.private):

@@ -17,6 +17,7 @@ from dpoutlier._validate import at_least_one, bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
+from dpoutlier.kernels.tally import tally_dense
 from dpoutlier.partitions.partition import MOST_CELLS, CellIds
 
 __all__ = ["Grid", "bins_by_rule"]
@@ -126,6 +127,12 @@ class Grid:
         words = np.empty((2, 1, len(positions)), np.uint64)
         home_cells(np.asfortranarray(positions), self.arrays(), words[0, 0], words[1, 0])
         return words.T
+
+    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
+        tally_dense(self.cells(positions)[:, 0, 1], counters)
+
+    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        out += terms[self.cells(positions)[:, 0, 1]]
 
     def arrays(self) -> GridArrays:
         """What kernels read."""

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_CELLS", "CellIds", "Partition", "cell_ids", "cell_numbers"]
+__all__ = ["MOST_CELLS", "CellIds", "Partition", "cell_ids", "cell_numbers", "ids_below_64_bits"]
 
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
@@ -18,7 +18,7 @@ class Partition(Protocol):
 
     @property
     def name(self) -> str:
-        """The word for it in files: ``grid``."""
+        """The word for it in files: grid, trees, margins."""
 
     @property
     def n_features(self) -> int: ...
@@ -34,8 +34,21 @@ class Partition(Protocol):
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         """Ids of the cells of each row of ``positions``, of shape (n, cells_per_row, 2)."""
 
+    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
+        """Add one to the counter of each cell of each row; for partitions small enough to have a counter for every cell."""
+
+    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
+
     def to_json(self) -> dict[str, Any]:
         """All public numbers that make this partition."""
+
+
+def ids_below_64_bits(numbers: NDArray[np.int64]) -> CellIds:
+    """Ids from an array of whole numbers, of one more axis."""
+    ids = np.zeros((*numbers.shape, 2), np.uint64)
+    ids[..., 1] = numbers
+    return ids
 
 
 def cell_ids(numbers: Any) -> CellIds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -90,6 +91,9 @@ class NearestCells:
     @property
     def name(self) -> str:
         return "nearest-cells"
+
+    def with_noise(self, rate: Fraction | None) -> NearestCells:  # noqa: ARG002 - gathers whatever the noise
+        return self
 
     def rule(self) -> Rule:
         return Rule(

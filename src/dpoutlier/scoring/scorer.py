@@ -1,5 +1,8 @@
 """What a model needs to know of a scoring rule, and all it may know."""
 
+from __future__ import annotations
+
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +21,9 @@ class Scorer(Protocol):
     @property
     def name(self) -> str:
         """The word for it in files."""
+
+    def with_noise(self, rate: Fraction | None) -> Scorer:
+        """The rule for counts whose noise has this rate; None: without noise."""
 
     def outlier_scores(
         self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1

@@ -21,7 +21,7 @@ from dpoutlier.kernels.count_grid import (
     count_column_list,
 )
 from dpoutlier.kernels.occupied import Occupied, new_occupied
-from dpoutlier.kernels.tally import tally_dense, tally_sparse
+from dpoutlier.kernels.tally import tally_sparse
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import CellIds, Partition
 from dpoutlier.rows import Positions, Rows
@@ -31,6 +31,7 @@ __all__ = ["Counts", "count_rows"]
 
 MOST_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
 CHUNK = 2**19
+BLOCK_VALUES = 2**16
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,9 +75,10 @@ class _Dense:
         if isinstance(rows, Rows) and isinstance(self.partition, Grid) and max(self.partition.bins) <= MOST_BINS:
             self._straight(rows, part, _bins(rows.domain, self.partition))
             return
-        cells = self.partition.cells(rows[part])
-        for k in range(self.partition.cells_per_row):
-            tally_dense(cells[:, k, 1], self.counts)
+        # In blocks that stay in a cache: an array of rows is read here once for each of its columns.
+        step = max(BLOCK_VALUES // self.partition.n_features, 1)
+        for first in range(part.start, part.stop, step):
+            self.partition.tally(rows[first : min(first + step, part.stop)], self.counts)
 
     def _straight(self, rows: Rows, part: slice, bins: BinArrays) -> None:
         """Floats on a grid: from values to counters, with nothing between."""

@@ -43,7 +43,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         detector=plan.detector,
         domain=plan.domain,
         partition=partition,
-        scorer=plan.scorer,
+        scorer=plan.scorer.with_noise(paid[0].rate if paid else None),
         counts=counts,
         guarantee=plan.guarantee,
         charges=(*charges, *paid),
@@ -110,7 +110,7 @@ def _buy_n_hint(rows: Reference, plan: Plan, source: ByteSource) -> tuple[int, l
 def _buy_threshold(rows: Reference, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
-    levels = plan.scorer.levels(model.partition)
+    levels = model.scorer.levels(model.partition)
     exact = np.zeros(len(levels), np.int64)
     for block in rows:
         exact += np.bincount(bin_of(model.outlier_scores(block, plan.n_jobs), levels), minlength=len(levels))

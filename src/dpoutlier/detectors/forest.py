@@ -1,0 +1,211 @@
+"""Forests of random trees: exact, and private. The trees never look at the data; only their leaves' counts do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.guarantee import Guarantee
+from dpoutlier.model import Model
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.trees import Trees, trees_by_rule
+from dpoutlier.plan import Plan
+from dpoutlier.scoring.log_counts import LogCounts
+from dpoutlier.scoring.threads import thread_count
+
+__all__ = ["DPForest", "Forest"]
+
+
+class _OfTrees(PartitionedDetector):
+    """What both forests share."""
+
+    n_trees: Any
+    depth: Any
+    subspace: Any
+    tree_seed: Any
+
+    def _make_scorer(self) -> LogCounts:
+        return LogCounts()
+
+    def _by_rule(self) -> bool:
+        for name, value in (("n_trees", self.n_trees), ("depth", self.depth)):
+            if isinstance(value, str) and value != "auto":
+                raise bad(name, "'auto' or a whole number", value)
+        return isinstance(self.n_trees, str) or isinstance(self.depth, str)
+
+    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+        def make(n_hint: int | None, epsilon: float) -> Partition:
+            n_trees, depth = self.n_trees, self.depth
+            if self._by_rule():
+                if n_hint is None:
+                    raise InvalidParameterError(
+                        "n_trees='auto' and depth='auto' need n_hint, a public guess of the number of rows such as "
+                        "n_hint=5000 (never the true number), or n_hint='buy' to spend 5 % of epsilon on it; or give "
+                        "n_trees=16 and depth=9."
+                    )
+                by_rule = trees_by_rule(n_hint, epsilon)
+                n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
+                depth = by_rule[1] if isinstance(depth, str) else depth
+            return Trees.of(n_features, n_trees, depth, self.subspace, self.tree_seed)
+
+        return make
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        trees = model.partition
+        assert isinstance(trees, Trees)
+        return {
+            **super()._arguments_of(model),
+            "n_trees": trees.n_trees,
+            "depth": trees.depth,
+            "subspace": trees.subspace,
+            "tree_seed": trees.seed,
+        }
+
+
+class Forest(_OfTrees):
+    """Mean logarithm of the exact counts in the leaves of random trees. **Not private**: the twin of :class:`DPForest`.
+
+    Parameters
+    ----------
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    n_trees, depth, subspace, tree_seed
+        See :class:`DPForest`; "auto" follows the same rule with the true number of rows and an infinite epsilon.
+    target_fpr : float, optional
+        Set the threshold so that about this share of the reference rows lies above it.
+    n_jobs : int, optional
+        Threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.random.default_rng(0).normal(size=(500, 3))
+    >>> inlier, outlier = Forest(bounds=(-6, 6)).fit(reference).outlier_scores([[0, 0, 0], [5, -5, 5]])
+    >>> bool(inlier < outlier)
+    True
+    """
+
+    def __init__(
+        self,
+        bounds: Any = None,
+        *,
+        n_trees: Any = "auto",
+        depth: Any = "auto",
+        subspace: Any = (2, 4, 8),
+        tree_seed: int = 0,
+        target_fpr: float | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.bounds = bounds
+        self.n_trees = n_trees
+        self.depth = depth
+        self.subspace = subspace
+        self.tree_seed = tree_seed
+        self.target_fpr = target_fpr
+        self.n_jobs = n_jobs
+
+    def _plan(self, domain: Domain) -> Plan:
+        return Plan(
+            detector="Forest",
+            domain=domain,
+            partition=self._partition_maker(domain.n_features),
+            scorer=self._make_scorer(),
+            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="Forest"),)),
+            n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
+            target_fpr=self._target_fpr(),
+            n_jobs=thread_count(self.n_jobs),
+        )
+
+
+class DPForest(_OfTrees, PrivateDetector):
+    r"""Outlier detection by the noisy counts in the leaves of public random trees, under differential privacy.
+
+    The trees come from a public seed and never look at the data. The score of a point y is
+    :math:`-\frac{1}{T} \sum_t \log \max(q^*_t(y), f)`, where :math:`q^*_t(y)` is the noisy count of its leaf in tree t and the
+    floor f half the scale of the noise, at least 1/2. A row lies in one leaf of each tree, so the noise has scale
+    T / epsilon: few trees, and each of few features, where rows and epsilon are few.
+
+    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
+
+    Parameters
+    ----------
+    epsilon : number, Fraction or str
+        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    neighbours : {"add-or-remove-one", "replace-one"}
+        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
+    rows_per_person : int
+        The most rows that one person has; multiplies the noise.
+    n_hint : int or "buy", optional
+        A *public* guess of the number of rows, for "auto"; or buy one for 5 % of epsilon. Never ``len(X)``: it would stand in the
+        model, and the number of rows is private. Three times too many or too few hardly matters.
+    n_trees : int or "auto"
+        "auto" takes the number from ``n_hint`` and epsilon: 2 to 32.
+    depth : int or "auto"
+        Most levels of a tree, and never more than four for each of its features. "auto": 3 to 14.
+    subspace : int or sequence of int
+        Features of a tree; several numbers are taken in turn.
+    tree_seed : int
+        Public: the trees follow from it. Fits that are to be merged must share it.
+    target_fpr : float, optional
+        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
+    threshold_share : float
+        Share of epsilon that the threshold costs.
+    n_jobs : int, optional
+        Threads.
+    unsafe_seed : int, optional
+        Predictable noise, for tests. Not private.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was released, and nothing else.
+    offset_ : float
+        Minus the threshold on the outlier score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.random.default_rng(0).normal(size=(2613, 20))
+    >>> detector = DPForest(epsilon=1, bounds=(-8, 8), n_hint=2000).fit(reference)
+    >>> inlier, outlier = detector.outlier_scores([[0] * 20, [4, -4] * 10])
+    >>> bool(inlier < outlier)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: Any,
+        *,
+        bounds: Any = None,
+        neighbours: str = "add-or-remove-one",
+        rows_per_person: int = 1,
+        n_hint: Any = None,
+        n_trees: Any = "auto",
+        depth: Any = "auto",
+        subspace: Any = (2, 4, 8),
+        tree_seed: int = 0,
+        target_fpr: float | None = None,
+        threshold_share: float = 0.05,
+        n_jobs: int | None = None,
+        unsafe_seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.neighbours = neighbours
+        self.rows_per_person = rows_per_person
+        self.n_hint = n_hint
+        self.n_trees = n_trees
+        self.depth = depth
+        self.subspace = subspace
+        self.tree_seed = tree_seed
+        self.target_fpr = target_fpr
+        self.threshold_share = threshold_share
+        self.n_jobs = n_jobs
+        self.unsafe_seed = unsafe_seed

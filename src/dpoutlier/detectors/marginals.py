@@ -1,0 +1,152 @@
+"""One histogram for each feature: exact, and private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
+from dpoutlier.domain import Domain
+from dpoutlier.guarantee import Guarantee
+from dpoutlier.model import Model
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.plan import Plan
+from dpoutlier.scoring.log_counts import LogCounts
+from dpoutlier.scoring.threads import thread_count
+
+__all__ = ["DPMarginals", "Marginals"]
+
+
+class _OfMargins(PartitionedDetector):
+    """What both share."""
+
+    bins: Any
+
+    def _make_scorer(self) -> LogCounts:
+        return LogCounts()
+
+    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+        margins = Margins.of(self.bins, n_features)
+        return lambda _n_hint, _epsilon: margins
+
+    @classmethod
+    def _arguments_of(cls, model: Model) -> dict[str, Any]:
+        assert isinstance(model.partition, Margins)
+        return {**super()._arguments_of(model), "bins": list(model.partition.bins)}
+
+
+class Marginals(_OfMargins):
+    """Mean logarithm of the exact counts in each feature's histogram. **Not private**: the twin of :class:`DPMarginals`.
+
+    Parameters
+    ----------
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    bins : int or sequence of int
+        Bins per feature.
+    target_fpr : float, optional
+        Set the threshold so that about this share of the reference rows lies above it.
+    n_jobs : int, optional
+        Threads.
+
+    Examples
+    --------
+    >>> twin = Marginals(bounds=(0, 10), bins=5).fit([[1.0, 1.0], [1.5, 1.0], [1.0, 9.0]])
+    >>> twin.outlier_scores([[1.0, 1.0], [9.0, 9.0]]).round(3).tolist()
+    [-0.896, 0.347]
+    """
+
+    def __init__(
+        self, bounds: Any = None, *, bins: Any = 10, target_fpr: float | None = None, n_jobs: int | None = None
+    ) -> None:
+        self.bounds = bounds
+        self.bins = bins
+        self.target_fpr = target_fpr
+        self.n_jobs = n_jobs
+
+    def _plan(self, domain: Domain) -> Plan:
+        return Plan(
+            detector="Marginals",
+            domain=domain,
+            partition=self._partition_maker(domain.n_features),
+            scorer=self._make_scorer(),
+            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="Marginals"),)),
+            target_fpr=self._target_fpr(),
+            n_jobs=thread_count(self.n_jobs),
+        )
+
+
+class DPMarginals(_OfMargins, PrivateDetector):
+    r"""Outlier detection by one noisy histogram for each feature, under differential privacy.
+
+    The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of its bin
+    in feature j and the floor f half the scale of the noise, at least 1/2. A row lies in one bin of each of the d features, so the
+    noise has scale d / epsilon. Simple and easy to explain; blind to what only several features together show.
+
+    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
+
+    Parameters
+    ----------
+    epsilon : number, Fraction or str
+        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
+    bounds : Bounds, dict, pair or path
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    neighbours : {"add-or-remove-one", "replace-one"}
+        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
+    rows_per_person : int
+        The most rows that one person has; multiplies the noise.
+    n_hint : int or "buy", optional
+        Not needed: no rule here uses the number of rows, and nothing is bought.
+    bins : int or sequence of int
+        Bins per feature.
+    target_fpr : float, optional
+        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
+    threshold_share : float
+        Share of epsilon that the threshold costs.
+    n_jobs : int, optional
+        Threads.
+    unsafe_seed : int, optional
+        Predictable noise, for tests. Not private.
+
+    Attributes
+    ----------
+    model_ : Model
+        What was released, and nothing else.
+    offset_ : float
+        Minus the threshold on the outlier score.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.random.default_rng(0).normal(size=(2613, 5))
+    >>> detector = DPMarginals(epsilon=1, bounds=(-8, 8)).fit(reference)
+    >>> inlier, outlier = detector.outlier_scores([[0] * 5, [6] * 5])
+    >>> bool(inlier < outlier)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: Any,
+        *,
+        bounds: Any = None,
+        neighbours: str = "add-or-remove-one",
+        rows_per_person: int = 1,
+        n_hint: Any = None,
+        bins: Any = 10,
+        target_fpr: float | None = None,
+        threshold_share: float = 0.05,
+        n_jobs: int | None = None,
+        unsafe_seed: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.neighbours = neighbours
+        self.rows_per_person = rows_per_person
+        self.n_hint = n_hint
+        self.bins = bins
+        self.target_fpr = target_fpr
+        self.threshold_share = threshold_share
+        self.n_jobs = n_jobs
+        self.unsafe_seed = unsafe_seed

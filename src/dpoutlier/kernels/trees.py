@@ -1,0 +1,112 @@
+"""Random trees on the lattice: grow their cuts from a public key, and take many rows down to their leaves at once.
+
+A tree of depth h has its nodes in heap order: the root is 1, below node v are 2 v and 2 v + 1, and leaf i is node 2**h + i. All
+nodes of a level cut the same feature, each in a place of its own. Cuts and leaves of a tree start at the same index.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.siphash import siphash_words
+
+__all__ = ["BLOCK", "TreeArrays", "add_terms", "cut_words", "grow", "leaf_ids", "tally_leaves"]
+
+BLOCK = 512  # rows that go down together
+HALF = np.uint64(32)
+WIDTH = np.uint64(1 << 32)
+LEAST_SHARE = np.uint64(1503238553)  # 0.35 * 2**32, rounded down
+MORE_SHARE = np.uint64(1288490188)  # 0.3 * 2**32, rounded down
+
+
+class TreeArrays(NamedTuple):
+    """All trees of a forest."""
+
+    first: Any  # per tree: index of its first cut and leaf
+    depth: Any  # per tree
+    feature: Any  # [tree, level]
+    cut: Any  # by first + node; a position below it goes left
+
+
+@kernel
+def cut_words(key: Any, tree: int, purpose: int, out: Any) -> None:
+    """Words of a public stream: SipHash-2-4 of (tree, purpose, i)."""
+    for i in range(out.shape[0]):
+        out[i] = siphash_words(key[0], key[1], np.uint64(tree), np.uint64(purpose), np.uint64(i))
+
+
+@kernel
+def grow(feature: Any, words: Any, cut: Any) -> None:
+    """Cuts of one tree into ``cut``, of 2**depth entries; entry 0 is not used.
+
+    A node that holds positions low..high - 1 of its feature cuts at low + (high - low) * u with u in [0.35, 0.65), in integers. What
+    holds a single position cannot be cut: then all of it goes right.
+    """
+    cut[0] = 0
+    for node in range(1, cut.shape[0]):
+        level = 0
+        while node >> (level + 1) > 0:
+            level += 1
+        own, low, high = feature[level], np.uint64(0), WIDTH
+        above, at = node, level
+        while above > 1:
+            right = above & 1
+            above >>= 1
+            at -= 1
+            if feature[at] == own:
+                if right == 1:
+                    low = max(low, np.uint64(cut[above]))
+                else:
+                    high = min(high, np.uint64(cut[above]))
+        share = LEAST_SHARE + (((words[node] >> HALF) * MORE_SHARE) >> HALF)
+        cut[node] = low + (((high - low) * share) >> HALF)
+
+
+@inlined
+def go_down(positions: Any, start: Any, n: Any, trees: TreeArrays, t: Any, node: Any) -> None:
+    """The leaves of rows start..start + n - 1 in tree t, as nodes. Level by level, so that rows do not wait for each other."""
+    cut = trees.cut[trees.first[t] :]
+    for i in range(n):
+        node[i] = 1
+    for level in range(trees.depth[t]):
+        column = positions[start : start + n, trees.feature[t, level]]
+        for i in range(n):
+            node[i] = (node[i] << np.uint32(1)) | np.uint32(column[i] >= cut[node[i]])
+
+
+@kernel
+def tally_leaves(positions: Any, trees: TreeArrays, node: Any, counters: Any) -> None:
+    """Add one to the counter of each leaf of each row. ``node`` is a buffer of BLOCK entries."""
+    for start in range(0, positions.shape[0], BLOCK):
+        n = min(BLOCK, positions.shape[0] - start)
+        for t in range(trees.first.shape[0]):
+            go_down(positions, start, n, trees, t, node)
+            own = counters[trees.first[t] :]
+            size = np.uint32(1 << trees.depth[t])
+            for i in range(n):
+                own[node[i] - size] += 1
+
+
+@kernel
+def add_terms(positions: Any, trees: TreeArrays, terms: Any, node: Any, out: Any) -> None:
+    """Add the terms of each row's leaves to ``out``."""
+    for start in range(0, positions.shape[0], BLOCK):
+        n = min(BLOCK, positions.shape[0] - start)
+        for t in range(trees.first.shape[0]):
+            go_down(positions, start, n, trees, t, node)
+            own = terms[trees.first[t] :]
+            size = np.uint32(1 << trees.depth[t])
+            for i in range(n):
+                out[start + i] += own[node[i] - size]
+
+
+@kernel
+def leaf_ids(positions: Any, trees: TreeArrays, node: Any, out: Any) -> None:
+    """The leaf of each row in each tree, numbered over all trees, into ``out`` of shape (n, trees)."""
+    for start in range(0, positions.shape[0], BLOCK):
+        n = min(BLOCK, positions.shape[0] - start)
+        for t in range(trees.first.shape[0]):
+            go_down(positions, start, n, trees, t, node)
+            for i in range(n):
+                out[start + i, t] = trees.first[t] + node[i] - (1 << trees.depth[t])

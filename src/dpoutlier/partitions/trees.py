@@ -1,0 +1,161 @@
+"""Random trees that never look at the data: a row lies in one leaf of each."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, bad, is_whole
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.kernels.trees import BLOCK, TreeArrays, add_terms, cut_words, grow, leaf_ids, tally_leaves
+from dpoutlier.partitions.partition import CellIds, ids_below_64_bits
+
+__all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
+
+MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 20, 2**22
+LEVELS_PER_FEATURE = 4
+DRAW, CUTS, ORDER = 0, 1, 2  # what a word of the public stream is for; each round of levels has an ORDER + its number
+_PERSON = b"dpoutlier trees1"
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A forest of public trees.
+
+    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Its levels
+    run through the s features in a random order, then in another one. All of it, and every cut, follows from the seed.
+
+    >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
+    (4, 5)
+    """
+
+    n_features: int
+    n_trees: int
+    depth: int
+    subspace: tuple[int, ...] = (2, 4, 8)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        at_least_one(n_features=self.n_features)
+        at_least_one(MOST_TREES, n_trees=self.n_trees)
+        at_least_one(MOST_DEPTH, depth=self.depth)
+        if not 1 <= len(self.subspace) <= MOST_TREES:
+            raise bad("subspace", "a number of features, or several that trees take in turn", self.subspace)
+        for size in self.subspace:
+            at_least_one(subspace=size)
+        if not is_whole(self.seed) or not 0 <= self.seed < 2**64:
+            raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees.")
+        if self.n_cells > MOST_LEAVES:
+            raise InvalidParameterError(
+                f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MOST_LEAVES:,} are "
+                "possible. Use fewer trees or less depth."
+            )
+
+    @classmethod
+    def of(cls, n_features: int, n_trees: int, depth: int, subspace: Any, seed: int) -> Trees:
+        """Trees from what a user may pass as ``subspace``: a number or several."""
+        sizes = subspace if isinstance(subspace, Sequence | np.ndarray) else (subspace,)
+        if isinstance(subspace, str) or not len(sizes):
+            raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
+        checked = tuple(at_least_one(subspace=size) for size in sizes)
+        at_least_one(n_trees=n_trees)
+        at_least_one(depth=depth)
+        return cls(n_features, int(n_trees), int(depth), checked, int(seed) if is_whole(seed) else seed)
+
+    @property
+    def name(self) -> str:
+        return "trees"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of features of each tree."""
+        return tuple(min(self.subspace[t % len(self.subspace)], self.n_features) for t in range(self.n_trees))
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        return tuple(min(self.depth, LEVELS_PER_FEATURE * size) for size in self.sizes)
+
+    @property
+    def n_cells(self) -> int:
+        return sum(1 << depth for depth in self.depths)
+
+    @property
+    def cells_per_row(self) -> int:
+        return self.n_trees
+
+    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        out = np.empty((len(positions), self.n_trees), np.int64)
+        leaf_ids(np.asfortranarray(positions), self.arrays(), np.empty(BLOCK, np.uint32), out)
+        return ids_below_64_bits(out)
+
+    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
+        tally_leaves(np.asfortranarray(positions), self.arrays(), np.empty(BLOCK, np.uint32), counters)
+
+    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        add_terms(np.asfortranarray(positions), self.arrays(), terms, np.empty(BLOCK, np.uint32), out)
+
+    def arrays(self) -> TreeArrays:
+        """What kernels read."""
+        return _arrays(self)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "n_features": self.n_features,
+            "n_trees": self.n_trees,
+            "depth": self.depth,
+            "subspace": list(self.subspace),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Trees:
+        numbers = (content["n_features"], content["n_trees"], content["depth"])
+        return cls(*numbers, tuple(content["subspace"]), content["seed"])
+
+
+@lru_cache(maxsize=8)
+def _arrays(trees: Trees) -> TreeArrays:
+    digest = hashlib.blake2b(trees.seed.to_bytes(8, "little"), digest_size=16, person=_PERSON).digest()
+    key = np.frombuffer(digest, "<u8").astype(np.uint64)
+    depths = np.array(trees.depths, np.int64)
+    first = np.append(0, np.cumsum(1 << depths)[:-1]).astype(np.int64)
+    feature = np.zeros((trees.n_trees, int(depths.max())), np.int64)
+    cut = np.zeros(trees.n_cells, np.uint32)
+    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes, strict=True)):
+        feature[t, :depth] = _features(key, t, depth, size, trees.n_features)
+        grow(feature[t], _words(key, t, CUTS, 1 << depth), cut[first[t] : first[t] + (1 << depth)])
+    return TreeArrays(first, depths, feature, cut)
+
+
+def _words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[np.uint64]:
+    words = np.empty(n, np.uint64)
+    cut_words(key, tree, purpose, words)
+    return words
+
+
+def _features(key: NDArray[np.uint64], tree: int, depth: int, size: int, n_features: int) -> NDArray[np.int64]:
+    """The feature of each level: a draw of ``size`` features, in a new random order for each round."""
+    drawn = np.argsort(_words(key, tree, DRAW, n_features), kind="stable")[:size]
+    rounds = -(-depth // size)
+    orders = [np.argsort(_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
+    return np.concatenate([drawn[order] for order in orders])[:depth]
+
+
+def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
+    """(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
+
+    >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
+    (16, 9)
+    """
+    x = max(n_rows * epsilon_counts, 4.0)
+    n_trees = min(max(round(0.5 * math.sqrt(min(x, 2.0**14))), 2), 32)
+    depth = min(max(round(2 + 0.7 * math.log2(min(x, 2.0**20))), 3), 14)
+    return n_trees, depth
