@@ -217,7 +217,7 @@ def at(*keys, value):
         (at("counts", "kind", value="keyed"), "not a model file"),
         (at("domain", "lower", value=[0, 0, 5]), "not a model file"),
         (at("domain", "lower", value=[0.5, 0, -1]), "do not give its scales"),
-        (at("detector", value="DPForest"), "'DPForest', a detector that this dpoutlier does not know"),
+        (at("detector", value="DPSomething"), "'DPSomething', a detector that this dpoutlier does not know"),
         (at("score_histogram", "target_fpr", value=7), "not a model file"),
         (at("arrays", "more", value="00"), "does not hold the arrays"),
         (at("charges", value=None), "not a model file"),

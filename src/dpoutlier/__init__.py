@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dpoutlier._startup import without_collection
 
 if TYPE_CHECKING:
+    from dpoutlier.detectors.choosing import detector
+    from dpoutlier.detectors.explanation import Explanation
     from dpoutlier.detectors.fitted import FittedDetector
     from dpoutlier.detectors.forest import DPForest, Forest
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
@@ -26,6 +28,7 @@ __all__ = [
     "DPForest",
     "DPGridKNN",
     "DPMarginals",
+    "Explanation",
     "FittedDetector",
     "Forest",
     "GridKNN",
@@ -33,6 +36,7 @@ __all__ = [
     "Marginals",
     "Neighbours",
     "PrivacyStatement",
+    "detector",
     "load",
     "secrets_may_travel",
 ]
@@ -43,6 +47,7 @@ _HOME = {
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",
+    "Explanation": "detectors.explanation",
     "FittedDetector": "detectors.fitted",
     "Forest": "detectors.forest",
     "GridKNN": "detectors.grid",
@@ -50,6 +55,7 @@ _HOME = {
     "Marginals": "detectors.marginals",
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
+    "detector": "detectors.choosing",
     "load": "detectors.loading",
     "secrets_may_travel": "holders.keyed",
 }

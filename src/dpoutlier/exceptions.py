@@ -10,6 +10,7 @@ __all__ = [
     "ReferenceDataError",
     "SecretError",
     "ThresholdNotSetError",
+    "TooManyCellsError",
     "UnsafeWarning",
 ]
 
@@ -20,6 +21,10 @@ class DpoutlierError(Exception):
 
 class InvalidParameterError(DpoutlierError, ValueError):
     """An argument has a value that cannot be used."""
+
+
+class TooManyCellsError(InvalidParameterError):
+    """A grid would have more cells than can be told apart."""
 
 
 class PointsError(DpoutlierError, ValueError):

@@ -17,7 +17,7 @@ from dpoutlier.partitions.partition import cell_ids
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["demo_figure"]
+__all__ = ["demo_figure", "explanation_figure"]
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8A8A8A", "#009E73"
 INK = "#222222"
@@ -36,6 +36,29 @@ def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Pa
     _scores_panel(figure, middle, detector, data)
     _quality_panel(right, rows)
     return write_aside(path, lambda stream: figure.savefig(stream, format="png", dpi=130), overwrite=True)
+
+
+def explanation_figure(path: Path, found: Any, values: Sequence[Any], number: int, top: int) -> Path:
+    """A bar for each feature: how much it adds to the score beyond a typical row."""
+    ranking = found.ranking()[:top]
+    shown = dict(zip(found.features, values, strict=True))
+    figure = Figure(figsize=(8, 1.6 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
+    axes = figure.subplots()
+    for i, (_, contribution, empty) in enumerate(reversed(ranking)):
+        axes.barh(i, contribution, color=ORANGE if contribution > 0 else BLUE, height=0.66)
+        label = "" if np.isnan(empty) else f" {100 * empty:.0f} % empty"
+        axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color="#555555")
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.set_yticks(range(len(ranking)), [f"{name} = {shown[name]}" for name, _, _ in reversed(ranking)])
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.18)
+    axes.set_xlabel("added to the outlier score, beyond what a typical row has")
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    below = f"score {found.scores[0]:.3g}, typical {found.typical_score:.3g}; % of the cells that look at the feature are empty"
+    _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)
+    kind = path.suffix.lower().removeprefix(".")
+    return write_aside(path, lambda stream: figure.savefig(stream, format=kind, dpi=130), overwrite=True)
 
 
 def _extent(domain: Any) -> tuple[float, float, float, float]:

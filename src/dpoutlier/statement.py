@@ -18,7 +18,7 @@ __all__ = ["PrivacyStatement", "privacy_statement"]
 
 NOT_PROTECTED = (
     "Facts about the population that would be learned just as well without any one person's data.",
-    "The public inputs: bounds, bins, k, n_hint and every other argument, as they stand in the model.",
+    "The public inputs: bounds, bins, trees, k, n_hint and every other argument, as they stand in the model.",
     "People with more rows in the reference data than rows_per_person says.",
     "Several fits on the same people: their epsilons add up.",
     "Side channels of the machine on which the fit runs, such as time and memory.",
@@ -111,8 +111,9 @@ def privacy_statement(
             for label, low, high in zip(domain.labels, domain.lower, domain.upper, strict=True)
         ),
         bounds_source="declared by the custodian, free of charge",
-        n_hint=_n_hint(n_hint, charges),
-        partition=f"{partition.name} of {_cells(partition.n_cells)} cells",
+        n_hint=_n_hint(n_hint, charges) if private or n_hint is None else f"{n_hint} (nothing here is private)",
+        partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
+        + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=NOT_PROTECTED,
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},

@@ -3,13 +3,20 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from dpoutlier.cli.errors import errors_for_people
 
 __all__ = ["fit"]
+
+
+class Detector(StrEnum):
+    AUTO = "auto"
+    FOREST = "forest"
+    MARGINALS = "marginals"
+    GRID = "grid"
 
 
 class Neighbours(StrEnum):
@@ -42,32 +49,41 @@ def fit(
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of this fit, such as 0.5 or 1/3. Your choice.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file; .dpo or .secret.dpo is appended.")],
+    detector: Annotated[
+        Detector, typer.Option(help="What to fit; auto chooses by the number of features, rows and epsilon alone.")
+    ] = Detector.AUTO,
     n_hint: Annotated[
         str,
         typer.Option(
-            help="Public guess of the number of rows, never the true one; 'buy' costs 5 % of epsilon. For --bins auto."
+            help="Public guess of the number of rows, never the true one; 'buy' costs 5 % of epsilon where a rule needs it."
         ),
     ] = "buy",
-    bins: Annotated[str, typer.Option(help="Bins per feature: a number, one for each as 5,5,2, or 'auto'.")] = "auto",
-    k: Annotated[int, typer.Option(help="Noisy rows to gather.")] = 10,
-    weighted: Annotated[bool, typer.Option("--weighted", help="Weighted k-NN.")] = False,
-    distance: Annotated[
-        Distance, typer.Option(help="What scores: distance between cells, or from the point.")
-    ] = Distance.CELL,
-    max_depth: Annotated[int, typer.Option(help="Most grid steps from home; -1 for no limit.")] = 4,
-    max_cells: Annotated[int, typer.Option(help="Most cells to visit for one point.")] = 100_000,
-    exhausted: Annotated[
-        Exhausted, typer.Option(help="Score of a walk that did not gather k rows.")
-    ] = Exhausted.OUTLYING,
+    target_fpr: Annotated[float | None, typer.Option(help="Buy a threshold at this false-positive rate.")] = None,
+    threshold_share: Annotated[float, typer.Option(help="Share of epsilon that the threshold costs.")] = 0.05,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = Neighbours.ADD_OR_REMOVE_ONE,
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
-    target_fpr: Annotated[float | None, typer.Option(help="Buy a threshold at this false-positive rate.")] = None,
-    threshold_share: Annotated[float, typer.Option(help="Share of epsilon that the threshold costs.")] = 0.05,
+    trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
+    depth: Annotated[str | None, typer.Option(help="Forest: most levels of a tree, or 'auto'.")] = None,
+    subspace: Annotated[str | None, typer.Option(help="Forest: features of a tree, in turn, as 2,4,8.")] = None,
+    tree_seed: Annotated[int | None, typer.Option(help="Forest: public number that makes the trees.")] = None,
+    bins: Annotated[
+        str | None, typer.Option(help="Grid, marginals: bins per feature, one for each as 5,5,2, or 'auto' (grid).")
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 unless told.")] = None,
+    weighted: Annotated[bool, typer.Option("--weighted", help="Grid: weighted k-NN.")] = False,
+    distance: Annotated[
+        Distance | None, typer.Option(help="Grid: score with the distance between cells, or from the point.")
+    ] = None,
+    max_depth: Annotated[int | None, typer.Option(help="Grid: most steps from home; -1 for no limit.")] = None,
+    max_cells: Annotated[int | None, typer.Option(help="Grid: most cells to visit for one point.")] = None,
+    exhausted: Annotated[
+        Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
+    ] = None,
     holder: Annotated[
-        Holder, typer.Option(help="dense can be published; keyed takes any grid and is secret.")
-    ] = Holder.AUTO,
+        Holder | None, typer.Option(help="Grid: dense can be published; keyed takes any grid and is secret.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
     """Fit a private detector and write it to a file.
@@ -78,7 +94,7 @@ def fit(
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console, say_if_compiling, working  # noqa: PLC0415
-        from dpoutlier.detectors.grid import DPGridKNN  # noqa: PLC0415
+        from dpoutlier.detectors.choosing import detector as chosen_detector  # noqa: PLC0415
         from dpoutlier.domain import Bounds  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.modelfile import check_target  # noqa: PLC0415
@@ -87,37 +103,72 @@ def fit(
         assert bounds.names is not None
         if as_epsilon(epsilon) is None:
             raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
-        detector = DPGridKNN(
-            epsilon,
-            bounds=bounds,
+        own = {
+            "n_trees": None if trees is None else _number_or_auto("--trees", trees),
+            "depth": None if depth is None else _number_or_auto("--depth", depth),
+            "subspace": None if subspace is None else _numbers("--subspace", subspace),
+            "tree_seed": tree_seed,
+            "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
+            "k": k,
+            "weighted": True if weighted else None,
+            "distance": None if distance is None else distance.value,
+            "max_depth": max_depth,
+            "max_cells": max_cells,
+            "exhausted": None if exhausted is None else exhausted.value,
+            "holder": None if holder is None else holder.value,
+        }
+        unfitted = chosen_detector(
+            detector.value,
+            epsilon=epsilon,
+            features=bounds,
+            n_hint=_n_hint(n_hint),
             neighbours=neighbours.value,
             rows_per_person=rows_per_person,
-            n_hint=_n_hint(n_hint),
-            k=k,
-            bins=bins if bins == "auto" else _bins(bins),
-            weighted=weighted,
-            distance=distance.value,
-            max_depth=None if max_depth == -1 else max_depth,
-            max_cells=max_cells,
-            exhausted=exhausted.value,
-            holder=holder.value,
             target_fpr=target_fpr,
             threshold_share=threshold_share,
         )
+        _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
         check_target(output, overwrite=force)
         say_if_compiling()
         with working("reading and counting"):
-            detector.fit(read_reference(reference, bounds.names))
-        path = detector.save(output, overwrite=force)
-        console().print(str(detector.privacy_statement()), soft_wrap=True, markup=False)
+            unfitted.fit(read_reference(reference, bounds.names))
+        path = unfitted.save(output, overwrite=force)
+        console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
         console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
 
 
-def _bins(text: str) -> int | list[int]:
+def _set_own(detector: Any, own: dict[str, Any]) -> None:
+    """Set what was given for one detector only; refuse what this one does not take."""
+    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+
+    foreign = [name for name in own if name not in detector.get_params()]
+    if foreign:
+        option = "--trees" if foreign[0] == "n_trees" else f"--{foreign[0].replace('_', '-')}"
+        raise InvalidParameterError(
+            f"{option} means nothing to a {type(detector).__name__}, which is what would be fitted. Leave it out, or choose the "
+            "detector with --detector forest, marginals or grid."
+        )
+    if own.get("max_depth") == -1:
+        own["max_depth"] = None
+    detector.set_params(**own)
+
+
+def _number_or_auto(option: str, text: str) -> int | str:
+    from dpoutlier._validate import bad  # noqa: PLC0415
+
+    if text == "auto":
+        return text
+    if not re.fullmatch(r"-?[0-9]{1,18}", text):
+        raise bad(option, "'auto' or a whole number", text)
+    return int(text)
+
+
+def _numbers(option: str, text: str) -> int | list[int]:
     from dpoutlier._validate import bad  # noqa: PLC0415
 
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise bad("--bins", "'auto', a number, or numbers with commas between", text) from None
+        also = "'auto', " if option == "--bins" else ""
+        raise bad(option, f"{also}a number, or numbers with commas between", text) from None
     return numbers[0] if len(numbers) == 1 else numbers

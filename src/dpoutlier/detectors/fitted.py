@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.detectors.explanation import Explanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
 from dpoutlier.rows import Positions
+from dpoutlier.scoring.explaining import contributions
+from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.statement import PrivacyStatement
@@ -54,6 +57,23 @@ class HoldsModel(ScoresPoints):
         scorer = self.model_.scorer
         assert isinstance(scorer, NearestCells)
         return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
+
+    def explain(self, X: Any) -> Explanation:
+        """Which features make each point outlying; for forests and marginals. Free of privacy cost."""
+        self._check_fitted()
+        if not isinstance(self.model_.scorer, LogCounts):
+            raise TypeError(
+                f"a {self.model_.detector} cannot say which features make a point outlying; DPForest and DPMarginals can."
+            )
+        return self._of_points(X, self._explain)
+
+    def _explain(self, positions: Positions) -> Explanation:
+        model, scorer = self.model_, self.model_.scorer
+        assert isinstance(scorer, LogCounts)
+        found = contributions(positions, model.partition, model.counts, scorer)
+        return Explanation(
+            model.domain.labels, found.parts, found.empty, self._outlier_scores(positions), found.typical
+        )
 
     def _fitted_domain(self) -> Domain:
         return self.model_.domain

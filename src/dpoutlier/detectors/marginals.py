@@ -80,9 +80,9 @@ class Marginals(_OfMargins):
 class DPMarginals(_OfMargins, PrivateDetector):
     r"""Outlier detection by one noisy histogram for each feature, under differential privacy.
 
-    The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of its bin
-    in feature j and the floor f half the scale of the noise, at least 1/2. A row lies in one bin of each of the d features, so the
-    noise has scale d / epsilon. Simple and easy to explain; blind to what only several features together show.
+    The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of its
+    bin in feature j and the floor f half the scale of the noise, at least 1/2. A row lies in one bin of each of the d
+    features, so the noise has scale d / epsilon. Simple and easy to explain; blind to what only several features together show.
 
     Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
 

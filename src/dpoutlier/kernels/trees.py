@@ -40,8 +40,8 @@ def cut_words(key: Any, tree: int, purpose: int, out: Any) -> None:
 def grow(feature: Any, words: Any, cut: Any) -> None:
     """Cuts of one tree into ``cut``, of 2**depth entries; entry 0 is not used.
 
-    A node that holds positions low..high - 1 of its feature cuts at low + (high - low) * u with u in [0.35, 0.65), in integers. What
-    holds a single position cannot be cut: then all of it goes right.
+    A node that holds positions low..high - 1 of its feature cuts at low + (high - low) * u with u in [0.35, 0.65), in integers.
+    What holds a single position cannot be cut: then all of it goes right.
     """
     cut[0] = 0
     for node in range(1, cut.shape[0]):

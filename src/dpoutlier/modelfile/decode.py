@@ -33,7 +33,11 @@ __all__ = ["model_of"]
 
 PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "margins": Margins}
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
-PAIRS = {("grid", "nearest-cells"), ("trees", "log-counts"), ("margins", "log-counts")}
+PARTS = {
+    **dict.fromkeys(("GridKNN", "DPGridKNN"), ("grid", "nearest-cells")),
+    **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts")),
+    **dict.fromkeys(("Marginals", "DPMarginals"), ("margins", "log-counts")),
+}
 MOST_COUNT = 2**38
 
 
@@ -140,8 +144,9 @@ def _check_charges(model: Model) -> None:
 
 def _check_kind(model: Model) -> None:
     """No part may claim more privacy than another has."""
-    if (model.partition.name, model.scorer.name) not in PAIRS:
-        raise ModelFileError("the scoring rule of the model file does not fit its partition.")
+    parts = (model.partition.name, model.scorer.name)
+    if parts not in PARTS.values() or parts != PARTS.get(model.detector, parts):
+        raise ModelFileError("the detector, partition and scoring rule of the model file do not belong together.")
     exact = isinstance(model.counts, ExactCounts)
     unsafe = bool(model.counts.to_json().get("unsafe_float", False))
     if exact is not (model.guarantee.epsilon is None) or (unsafe and model.guarantee.private):

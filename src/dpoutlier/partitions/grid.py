@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
-from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.exceptions import TooManyCellsError
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
@@ -43,7 +43,7 @@ class Grid:
         for bins in self.bins:
             n_cells *= at_least_one(MOST_BINS, bins=bins)
             if n_cells > MOST_CELLS:
-                raise InvalidParameterError(
+                raise TooManyCellsError(
                     f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be told "
                     "apart. Use fewer bins or fewer features."
                 )
@@ -60,6 +60,10 @@ class Grid:
     @property
     def name(self) -> str:
         return "grid"
+
+    @property
+    def detail(self) -> str:
+        return ""
 
     @property
     def n_features(self) -> int:

@@ -54,6 +54,10 @@ class Margins:
         return "margins"
 
     @property
+    def detail(self) -> str:
+        return "a histogram for each feature on its own"
+
+    @property
     def n_features(self) -> int:
         return len(self.bins)
 

@@ -21,6 +21,10 @@ class Partition(Protocol):
         """The word for it in files: grid, trees, margins."""
 
     @property
+    def detail(self) -> str:
+        """What a privacy statement says of it besides its number of cells; may be empty."""
+
+    @property
     def n_features(self) -> int: ...
 
     @property

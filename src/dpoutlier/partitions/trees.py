@@ -29,8 +29,8 @@ _PERSON = b"dpoutlier trees1"
 class Trees:
     """A forest of public trees.
 
-    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Its levels
-    run through the s features in a random order, then in another one. All of it, and every cut, follows from the seed.
+    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Its
+    levels run through the s features in a random order, then in another one. All of it, and every cut, follows from the seed.
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (4, 5)
@@ -72,6 +72,10 @@ class Trees:
     @property
     def name(self) -> str:
         return "trees"
+
+    @property
+    def detail(self) -> str:
+        return f"{self.n_trees} random trees of depth {max(self.depths)}, grown from the public seed {self.seed}"
 
     @property
     def sizes(self) -> tuple[int, ...]:

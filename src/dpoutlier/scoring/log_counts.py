@@ -76,7 +76,7 @@ class LogCounts:
         """Steps of a tenth down from the score of a point that lies in empty cells only, which is the largest."""
         empty = np.empty(1, np.int64)
         log_terms(np.zeros(1, np.int64), 1, UNIT, self.floor, empty)
-        return 0.0 - empty[0] / TERM_UNIT - LEVEL_STEP * np.arange(MOST_LEVELS - 1, -1, -1)
+        return np.asarray(0.0 - empty[0] / TERM_UNIT - LEVEL_STEP * np.arange(MOST_LEVELS - 1, -1, -1))
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "floor": self.floor}

@@ -1,0 +1,83 @@
+"""``dpoutlier explain``: which features make a point outlying."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpoutlier.detectors.explanation import Explanation
+
+__all__ = ["explain"]
+
+
+def explain(
+    model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo or .secret.dpo.")],
+    points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
+    row: Annotated[
+        int, typer.Option(help="Which row to explain, counted from 0; the most outlying one unless told.")
+    ] = -1,
+    top: Annotated[int, typer.Option(min=1, help="How many features to print.")] = 10,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of it, .png or .svg.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+) -> None:
+    """Show which features make a point outlying, free of privacy cost.
+
+    Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
+    """
+    with errors_for_people():
+        from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.files import read_points  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
+        from dpoutlier.detectors.loading import load  # noqa: PLC0415
+        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
+
+        if output is not None:
+            if output.suffix.lower() not in {".png", ".svg"}:
+                raise bad("--output", "a .png or .svg file", str(output))
+            check_output(output, overwrite=force)
+        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX))
+        domain = detector.model_.domain
+        table = read_points(points, domain)
+        say_if_compiling()
+        chosen = table if domain.names is None else table.select(list(domain.names))
+        if not -1 <= row < len(table) or not len(table):
+            raise bad("--row", f"a row of {points}, which has {len(table)}, counted from 0", row)
+        number = row if row >= 0 else int(detector.outlier_scores(chosen).argmax())
+        one = chosen.slice(number, 1)
+        found = detector.explain(one)
+        _print(found, one, number, top)
+        if output is not None:
+            from dpoutlier.plots import explanation_figure  # noqa: PLC0415
+
+            values = [column[0].as_py() for column in one.columns]
+            explanation_figure(output, found, values, number, top)
+            console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+
+
+def _print(found: "Explanation", one: "pa.Table", number: int, top: int) -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    values = dict(zip(found.features, (column[0].as_py() for column in one.columns), strict=True))
+    title = f"row {number}: outlier score {found.scores[0]:.4g}, where a typical row has {found.typical_score:.4g}"
+    table = Table(title=title, title_justify="left")
+    for name in ("feature", "value", "contribution", "empty cells"):
+        table.add_column(name, justify="left" if name == "feature" else "right")
+    ranking = found.ranking()
+    for feature, contribution, empty in ranking[:top]:
+        share = "not looked at" if math.isnan(empty) else f"{100 * empty:.0f} %"
+        table.add_row(Text(feature), Text(str(values[feature])), f"{contribution:+.3f}", share)
+    out = console()
+    out.print(table)
+    rest = sum(contribution for _, contribution, _ in ranking[top:])
+    others = f" ({len(ranking) - top} other features: {rest:+.3f})" if len(ranking) > top else ""
+    out.print(f"Contributions add up to the difference of the scores{others}.", style="dim", soft_wrap=True)

@@ -1,0 +1,131 @@
+"""``dpoutlier plan``: what a fit would find, before any data is touched."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.fit import Detector, Neighbours
+
+if TYPE_CHECKING:
+    from dpoutlier.planning import Advice, Outlook
+
+__all__ = ["plan"]
+
+NUMBERS = {"noise", "rows", "AUROC", "control"}
+
+
+def plan(
+    rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
+    features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
+    epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit, such as 0.5 or 1/3.")],
+    detector: Annotated[Detector, typer.Option(help="What would be fitted.")] = Detector.AUTO,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
+    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
+) -> None:
+    """See what a fit would find, before any data is touched.
+
+    Fits made-up rows of the same number and width, and tells what would be fitted, how much noise lies on the counts, how well
+    outliers would be found, and which epsilon that takes. No data is read.
+
+    Example: dpoutlier plan --rows 5000 --features features.toml --epsilon 0.5
+    """
+    with errors_for_people():
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.domain import Bounds  # noqa: PLC0415
+        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
+        from dpoutlier.planning import advise  # noqa: PLC0415
+
+        bounds = Bounds.from_file(features)
+        exact = as_epsilon(epsilon)
+        if exact is None:
+            raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
+        assert bounds.names is not None
+        say_if_compiling()
+        with working("simulating"):
+            advice = advise(
+                rows,
+                len(bounds.names),
+                float(exact),
+                name=detector.value,
+                neighbours=neighbours.value,
+                rows_per_person=rows_per_person,
+            )
+        _print(advice)
+
+
+def _print(advice: "Advice") -> None:
+    from rich.table import Table  # noqa: PLC0415
+
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    out = console()
+    title = f"{advice.n_rows:,} rows, {advice.n_features} features, epsilon {advice.epsilon:g}: expected on made-up data"
+    table = Table(title=title, title_justify="left")
+    for name in ("detector", "fitted as", "noise", "rows", "AUROC", "control", "expect"):
+        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)
+    for name, found in advice.outlooks.items():
+        mark = "[bold]" if name == advice.chosen else ""
+        if found is None:
+            table.add_row(f"{mark}{name}", "too many cells", *[""] * 4, "impossible")
+            continue
+        table.add_row(
+            f"{mark}{name}",
+            found.partition,
+            f"{found.noise:,.3g}" if found.noise < 1000 else f"{found.noise:,.0f}",
+            f"{found.expected:,.0f}",
+            f"{found.auroc:.3f}",
+            f"{found.control:.3f}",
+            _verdict(advice, found),
+        )
+    table.add_row("k-NN", "not private", "", "", f"{advice.plain:.3f}", "", "")
+    out.print(table)
+    out.print(
+        "noise: scale of the noise on a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
+        style="dim",
+        soft_wrap=True,
+    )
+    for line in _sentences(advice):
+        out.print(line, soft_wrap=True, markup=False)
+
+
+def _verdict(advice: "Advice", found: "Outlook") -> str:
+    from dpoutlier.planning import NOISE_ONLY, USEFUL  # noqa: PLC0415
+
+    part = advice.part_of_the_way(found)
+    if part < NOISE_ONLY:
+        return "all noise"
+    if found.expected < found.noise:
+        return "mostly noise"
+    return "useful" if part >= USEFUL else "weak" if part < (NOISE_ONLY + USEFUL) / 2 else "fair"
+
+
+def _many(n: int) -> str:
+    return f"{n:,}" if n < 10**9 else f"{float(n):.1e}"
+
+
+def _sentences(advice: "Advice") -> list[str]:
+    lines = []
+    found = advice.outlooks[advice.chosen]
+    if found is None:
+        lines.append(f"A {advice.chosen} cannot be fitted to {advice.n_features} features: choose --detector forest.")
+        return lines
+    fate = "may be published" if found.publishable else "too many to publish: the model would be secret"
+    lines.append(f"Would be fitted: {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}.")
+    if _verdict(advice, found) == "all noise":
+        lines.append(f"This {advice.chosen} would be all noise: it would tell outliers no better than chance.")
+    if advice.useful_epsilon is None:
+        lines.append("No epsilon that was looked at makes it useful; more rows or fewer features would.")
+    elif advice.useful_epsilon <= advice.epsilon:
+        lines.append(f"It is useful here, and would still be at epsilon {advice.useful_epsilon:.2g}.")
+    else:
+        lines.append(f"It becomes useful at epsilon {advice.useful_epsilon:.2g}.")
+    lines.append(
+        "Useful: at least 90 % of the way from chance to plain k-NN. Your data is not this made-up data: normal rows in three "
+        "clusters, outliers with a quarter of their features anywhere."
+    )
+    return lines

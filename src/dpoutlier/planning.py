@@ -1,0 +1,173 @@
+"""What a fit can be expected to find, before any data is touched: a simulation on made-up rows of the same shape."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one
+from dpoutlier.detectors.choosing import choose, detector_class
+from dpoutlier.detectors.knn import KNN
+from dpoutlier.exceptions import TooManyCellsError, UnsafeWarning
+from dpoutlier.holders.exact import ExactCounts
+from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.model import Model
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.trees import Trees
+from dpoutlier.rows import Rows
+from dpoutlier.trusted.counts import count_rows
+
+__all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
+
+NAMES = ("forest", "marginals", "grid")
+CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
+MOST_CELLS = 10_000
+RANGE = (0.0, 1.0)
+USEFUL = 0.9
+"""Of the way from chance to plain k-NN: from there on a detector is called useful."""
+NOISE_ONLY = 0.2
+"""Below this part of the way a detector is called all noise."""
+STEPS = range(-8, 9)
+"""Epsilons looked at are 2**step times the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one detector is expected to do at one epsilon."""
+
+    detector: str
+    partition: str
+    cells: int
+    publishable: bool
+    noise: float
+    """Scale of the noise on a count, in rows."""
+    expected: float
+    """Rows in a cell around a normal row: the median over the simulation."""
+    auroc: float
+    spread: float
+    control: float
+    """AUROC of the same detector fitted on no rows."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What will be fitted, what it is expected to do, and what else could be."""
+
+    chosen: str
+    n_rows: int
+    n_features: int
+    epsilon: float
+    outlooks: dict[str, Outlook | None]
+    """By name: forest, marginals, grid. None for a grid of more cells than can be told apart."""
+    plain: float
+    """AUROC of non-private k-NN."""
+    useful_epsilon: float | None
+    """The least epsilon, of those looked at, at which the chosen detector becomes useful; None if it never does."""
+
+    def part_of_the_way(self, outlook: Outlook) -> float:
+        """0 for chance, 1 for plain k-NN."""
+        return (outlook.auroc - 0.5) / max(self.plain - 0.5, 1e-9)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Made-up rows in the unit cube."""
+
+    reference: NDArray[np.float64]
+    points: NDArray[np.float64]
+    outlying: NDArray[np.bool_]
+
+
+def _made_up(n_rows: int, n_features: int, seed: int) -> _Made:
+    """Normal rows in three clusters; outliers are normal rows in which a quarter of the features, at least one, is anywhere."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(0.25, 0.75, (CLUSTERS, n_features))
+    n = n_rows + 2 * POINTS
+    rows = centres[rng.integers(CLUSTERS, size=n)] + rng.normal(0, SPREAD, (n, n_features))
+    outliers = rows[-POINTS:]
+    changed = rng.random((POINTS, n_features)).argsort(axis=1) < max(1, n_features // 4)
+    outliers[changed] = rng.uniform(0, 1, int(changed.sum()))
+    return _Made(rows[:n_rows], rows[n_rows:], np.repeat([False, True], POINTS))
+
+
+def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", **arguments: Any) -> Advice:
+    """Simulate fits on so many rows. ``arguments`` go to the detectors.
+
+    What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
+    """
+    simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED)
+    factor = n_rows / simulated
+    made = [_made_up(simulated, n_features, seed) for seed in range(FITS)]
+    plain = float(np.mean([_auroc(KNN(RANGE, k=10).fit(one.reference), one) for one in made]))
+    chosen = choose(n_features, n_rows, epsilon) if name == "auto" else name
+
+    def outlook(which: str, at: float) -> Outlook | None:
+        return _outlook(which, made, at, factor, arguments)
+
+    outlooks = {which: outlook(which, epsilon) for which in NAMES}
+    ladder = {step: outlooks[chosen] if step == 0 else outlook(chosen, epsilon * 2.0**step) for step in STEPS}
+    good = [step for step, found in ladder.items() if found and found.auroc - 0.5 >= USEFUL * (plain - 0.5)]
+    useful = epsilon * 2.0 ** min(good) if good else None
+    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful)
+
+
+def _outlook(
+    which: str, made: list[_Made], epsilon: float, factor: float, arguments: dict[str, Any]
+) -> Outlook | None:
+    more = {"max_cells": MOST_CELLS} if which == "grid" else {}
+    runs = []
+    for seed, one in enumerate(made):
+        private = detector_class(which)(
+            epsilon * factor, bounds=RANGE, n_hint=len(one.reference), unsafe_seed=seed, **more, **arguments
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
+                fitted = private.fit(one.reference)
+                runs.append((_auroc(fitted, one), fitted.model_, _count_around(fitted.model_, one)))
+                control = _auroc(private.fit(one.reference[:0]), one)
+        except TooManyCellsError:
+            return None
+        runs[-1] = (*runs[-1], control)
+    aurocs, models, counts, controls = zip(*runs, strict=True)
+    paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+    return Outlook(
+        detector=models[0].detector,
+        partition=described(models[0].partition),
+        cells=models[0].partition.n_cells,
+        publishable=models[0].counts.publishable,
+        noise=paid.scale * factor,
+        expected=float(np.median(counts)) * factor,
+        auroc=float(np.mean(aurocs)),
+        spread=float(np.std(aurocs)),
+        control=float(np.mean(controls)),
+    )
+
+
+def _auroc(fitted: Any, made: _Made) -> float:
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415 - slow to import
+
+    return float(roc_auc_score(made.outlying, fitted.outlier_scores(made.points)))
+
+
+def _count_around(model: Model, made: _Made) -> float:
+    """Exact rows in the cells that a normal row lies in: the median."""
+    partition = model.partition
+    counted = count_rows([Rows(made.reference, model.domain)], partition)
+    normal = Rows(made.points[~made.outlying], model.domain)[:]
+    ids = partition.cells(normal).reshape(-1, 2)
+    return float(np.median(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
+
+
+def described(partition: Partition) -> str:
+    """A partition in a few words."""
+    if isinstance(partition, Trees):
+        return f"{partition.n_trees} trees, depth {max(partition.depths)}"
+    assert isinstance(partition, Grid | Margins)
+    return f"{max(partition.bins)} bins each"
