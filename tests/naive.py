@@ -3,8 +3,10 @@
 Slow, plain, and obviously right; the package is tested against it.
 """
 
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 LATTICE = 2**32
@@ -217,3 +219,47 @@ def discrete_laplace_by_distribution(rate: Fraction, n: int, words: Iterator[int
             magnitude += q - n
         if n <= q < 2 * n:
             return sign * magnitude
+
+
+# Public trees, from their definition -----------------------------------------------------------------------------------
+
+
+def tree_word(seed: int, tree: int, purpose: int, i: int) -> int:
+    """Word i of the public stream of a tree: SipHash-2-4 under a key made of the seed."""
+    key = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=16, person=b"dpoutlier trees1").digest()
+    return siphash_2_4(key, b"".join(n.to_bytes(8, "little") for n in (tree, purpose, i)))
+
+
+def tree_features(seed: int, tree: int, depth: int, size: int, n_features: int) -> list[int]:
+    """The feature of each level: the ``size`` features of the smallest words, in rounds of a new order each."""
+    drawn = sorted(range(n_features), key=lambda j: tree_word(seed, tree, 0, j))[:size]
+    levels: list[int] = []
+    for r in itertools.count():
+        if len(levels) >= depth:
+            return levels[:depth]
+        levels += [drawn[i] for i in sorted(range(size), key=lambda i: tree_word(seed, tree, 2 + r, i))]
+    return levels
+
+
+def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, size: int) -> int:
+    """The leaf of a point, counted from the left: go down, and keep the box in which the point lies."""
+    low, high = [0] * len(point), [LATTICE] * len(point)
+    node = 1
+    for feature in tree_features(seed, tree, depth, size, len(point)):
+        share = LATTICE * 35 // 100 + ((tree_word(seed, tree, 1, node) >> 32) * (LATTICE * 3 // 10) >> 32)
+        cut = low[feature] + ((high[feature] - low[feature]) * share >> 32)
+        right = point[feature] >= cut
+        (low if right else high)[feature] = cut
+        node = 2 * node + right
+    return node - 2**depth
+
+
+# Logarithms ------------------------------------------------------------------------------------------------------------
+
+
+def log_of_count(count: int, floor: Fraction) -> Decimal:
+    """log(max(count, floor)) times 2**32, to 40 digits."""
+    largest = max(Fraction(count), floor)
+    with localcontext() as context:
+        context.prec = 40
+        return (Decimal(largest.numerator) / Decimal(largest.denominator)).ln() * 2**32

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import stat
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpoutlier import DPGridKNN, GridKNN, load
+from dpoutlier import DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, load
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ModelFileError, SecretError
 from dpoutlier.modelfile import archive, load_model
 
@@ -32,8 +33,18 @@ VARIANTS = {
     "float": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_float_laplace=True),
     "infinite": DPGridKNN(np.inf, bounds=NAMES, bins=3),
     "twin": GridKNN(NAMES, bins=3, target_fpr=0.2, exhausted="as-printed"),
+    "forest": DPForest("1/3", bounds=NAMES, n_trees=3, depth=6, subspace=(1, 3), tree_seed=7, target_fpr=0.1),
+    "bought forest": DPForest(2, bounds=NAMES, n_hint="buy", neighbours="replace-one", rows_per_person=3),
+    "marginals": DPMarginals(0.3, bounds=NAMES, bins=[3, 10, 1], target_fpr=0.1, threshold_share=0.25),
+    "infinite forest": DPForest(np.inf, bounds=NAMES, n_hint=200),
+    "forest's twin": Forest(NAMES, target_fpr=0.2),
+    "marginals' twin": Marginals(NAMES, target_fpr=0.2),
 }
-PUBLIC = {"dense", "bought"}
+KEPT = {
+    *("k", "weighted", "distance", "max_depth", "max_cells", "exhausted"),
+    *("target_fpr", "threshold_share", "rows_per_person", "subspace", "tree_seed"),
+}
+PUBLIC = {"dense", "bought", "forest", "bought forest", "marginals"}
 
 
 @quiet
@@ -49,8 +60,11 @@ def test_a_loaded_model_is_the_model_that_was_saved(name, tmp_path):
     assert loaded.model_.guarantee == detector.model_.guarantee
     assert loaded.model_.charges == detector.model_.charges
     assert loaded.feature_names_in_.tolist() == list(NAMES)
-    for argument in ("k", "weighted", "distance", "max_depth", "max_cells", "exhausted", "target_fpr"):
+    for argument in KEPT & detector.get_params().keys():
         assert getattr(estimator, argument) == getattr(detector, argument)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert estimator.fit(ROWS).model_.partition == detector.model_.partition or name == "bought"
     again = loaded.save(tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 
@@ -217,6 +231,7 @@ def at(*keys, value):
         (at("counts", "kind", value="keyed"), "not a model file"),
         (at("domain", "lower", value=[0, 0, 5]), "not a model file"),
         (at("domain", "lower", value=[0.5, 0, -1]), "do not give its scales"),
+        (at("detector", value="DPForest"), "do not belong together"),
         (at("detector", value="DPSomething"), "'DPSomething', a detector that this dpoutlier does not know"),
         (at("score_histogram", "target_fpr", value=7), "not a model file"),
         (at("arrays", "more", value="00"), "does not hold the arrays"),

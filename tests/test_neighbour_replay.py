@@ -14,15 +14,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpoutlier import DPGridKNN, secrets_may_travel
+from dpoutlier import DPForest, DPGridKNN, DPMarginals, secrets_may_travel
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 
 ODD = [np.nan, np.inf, -np.inf, 1e308, -1e308, -0.0, 5e-324, 0.5, "text", "", None, "1e400", b"\xff", 2**70, "0.25"]
 value = st.one_of(st.floats(-2, 2), st.sampled_from(ODD))
 row = st.tuples(value, value)
-BINS = 3
+KINDS = {
+    "grid": lambda epsilon, **kw: DPGridKNN(epsilon, **{"bins": 3, **kw}),
+    "forest": lambda epsilon, **kw: DPForest(epsilon, n_trees=3, depth=4, **kw),
+    "marginals": lambda epsilon, **kw: DPMarginals(epsilon, bins=3, **kw),
+}
+EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 
 
 def frame_of(rows):
@@ -36,7 +43,7 @@ def array_of(rows):
     return array
 
 
-def observe(rows, table, tmp_path, **arguments):
+def observe(make, rows, table, tmp_path, **arguments):
     """Everything that a fit shows, apart from the counts: output, warnings, errors, logs, attributes, files."""
     out, log = io.StringIO(), io.StringIO()
     handler = logging.StreamHandler(log)
@@ -44,7 +51,7 @@ def observe(rows, table, tmp_path, **arguments):
     try:
         with warnings.catch_warnings(record=True) as caught, redirect_stdout(out), redirect_stderr(out):
             warnings.simplefilter("always")
-            detector = DPGridKNN(1, bounds={"a": (0, 1), "b": (0, 1)}, bins=BINS, unsafe_seed=4, **arguments)
+            detector = make(1, bounds={"a": (0, 1), "b": (0, 1)}, unsafe_seed=4, **arguments)
             detector.fit(table(rows))
             path = detector.save(tmp_path / "model", overwrite=True)
     finally:
@@ -61,49 +68,64 @@ def observe(rows, table, tmp_path, **arguments):
         "statement": str(detector.privacy_statement()),
         "shapes": {name: (a.dtype, a.shape) for name, a in detector.model_.counts.arrays().items()},
     }
-    return seen, detector.model_.counts.counts, detector.model_.score_histogram
+    return seen, detector.model_
 
 
-@settings(max_examples=150)
+@EACH_KIND
+@settings(max_examples=100)
 @given(st.lists(row, max_size=4), row, st.integers(0, 4), st.sampled_from([frame_of, array_of]))
-def test_one_row_more_shows_in_one_cell_only(tmp_path_factory, rows, more, place, table):
+def test_one_row_more_shows_in_its_cells_only(make, tmp_path_factory, rows, more, place, table):
     folder = tmp_path_factory.mktemp("replay")
     neighbour = [*rows[:place], more, *rows[place:]]
-    seen, counts, _ = observe(rows, table, folder)
-    seen_too, counts_too, _ = observe(neighbour, table, folder)
+    seen, model = observe(make, rows, table, folder)
+    seen_too, model_too = observe(make, neighbour, table, folder)
     assert seen == seen_too
-    assert np.abs(counts_too - counts).sum() == 1
-    assert (counts_too - counts).max() == 1
+    change = model_too.counts.counts - model.counts.counts
+    assert np.abs(change).sum() == model.partition.cells_per_row  # all of them one more
+    assert change.max() == 1
 
 
-@settings(max_examples=100)
+@EACH_KIND
+@settings(max_examples=70)
 @given(st.lists(row, min_size=1, max_size=4), row, st.sampled_from([frame_of, array_of]))
-def test_one_row_replaced_moves_at_most_two_cells(tmp_path_factory, rows, other, table):
+def test_one_row_replaced_moves_at_most_two_cells_for_each_member(make, tmp_path_factory, rows, other, table):
     folder = tmp_path_factory.mktemp("replay")
-    seen, counts, _ = observe(rows, table, folder, neighbours="replace-one")
-    seen_too, counts_too, _ = observe([other, *rows[1:]], table, folder, neighbours="replace-one")
+    seen, model = observe(make, rows, table, folder, neighbours="replace-one")
+    seen_too, model_too = observe(make, [other, *rows[1:]], table, folder, neighbours="replace-one")
     assert seen == seen_too
-    assert np.abs(counts_too - counts).sum() in {0, 2}
+    assert np.abs(model_too.counts.counts - model.counts.counts).sum() in range(
+        0, 2 * model.partition.cells_per_row + 1, 2
+    )
 
 
-@settings(max_examples=50)
+@EACH_KIND
+@settings(max_examples=40)
 @given(st.lists(row, max_size=4), row)
-def test_with_a_threshold_nothing_else_shows_either(tmp_path_factory, rows, more):
+def test_with_a_threshold_nothing_else_shows_either(make, tmp_path_factory, rows, more):
     folder = tmp_path_factory.mktemp("replay")
-    seen, _, histogram = observe(rows, frame_of, folder, target_fpr=0.1)
-    seen_too, _, histogram_too = observe([*rows, more], frame_of, folder, target_fpr=0.1)
+    seen, model = observe(make, rows, frame_of, folder, target_fpr=0.1)
+    seen_too, model_too = observe(make, [*rows, more], frame_of, folder, target_fpr=0.1)
     assert seen == seen_too
-    assert histogram.levels.tolist() == histogram_too.levels.tolist()
+    assert model.score_histogram.levels.tolist() == model_too.score_histogram.levels.tolist()
 
 
 SENTINELS = [0.123456789012345, 0.987654321098765]
 
 
-@pytest.mark.parametrize("holder", ["dense", "keyed"])
-def test_no_reference_value_is_kept_anywhere(holder, tmp_path):
+@pytest.mark.parametrize(
+    "unfitted",
+    [
+        DPGridKNN(1, bounds=(0, 1), bins=7, holder="dense", target_fpr=0.1),
+        DPGridKNN(1, bounds=(0, 1), bins=7, holder="keyed", target_fpr=0.1),
+        DPForest(1, bounds=(0, 1), n_hint=50, target_fpr=0.1),
+        DPMarginals(1, bounds=(0, 1), target_fpr=0.1),
+    ],
+    ids=["dense grid", "keyed grid", "forest", "marginals"],
+)
+def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
     """Planted values appear in no attribute, repr, pickle or file, not even as bytes."""
     rows = np.tile(SENTINELS, (50, 1))
-    detector = DPGridKNN(1, bounds=(0, 1), bins=7, holder=holder, target_fpr=0.1).fit(rows)
+    detector = unfitted.fit(rows)
     with secrets_may_travel():
         shown = pickle.dumps(detector)
     shown += detector.save(tmp_path / "m").read_bytes()
@@ -120,9 +142,10 @@ def test_no_reference_value_is_kept_anywhere(holder, tmp_path):
 N_ROWS = 7919
 
 
-def test_the_number_of_rows_is_nowhere(tmp_path):
+@EACH_KIND
+def test_the_number_of_rows_is_nowhere(make, tmp_path):
     rows = np.random.default_rng(0).uniform(size=(N_ROWS, 2))
-    detector = DPGridKNN(0.1, bounds=(0, 1), bins=4, target_fpr=0.1).fit(rows)
+    detector = make(0.1, bounds=(0, 1), target_fpr=0.1).fit(rows)
     with zipfile.ZipFile(detector.save(tmp_path / "m")) as archive:
         manifest = archive.read("manifest.json").decode()
     shown = repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())
@@ -130,9 +153,10 @@ def test_the_number_of_rows_is_nowhere(tmp_path):
     assert str(N_ROWS) not in (without_digests + shown).replace(",", "")
 
 
-def test_counts_do_not_depend_on_the_order_of_rows_and_add_up():
+@pytest.mark.parametrize("partition", [Grid((4, 4, 4)), Trees(3, 5, 6), Margins((4, 7, 2))], ids=lambda p: p.name)
+def test_counts_do_not_depend_on_the_order_of_rows_and_add_up(partition):
     rows = np.random.default_rng(0).integers(0, 2**32, (500, 3), dtype=np.uint32)
-    one, other = count_rows([rows], Grid((4, 4, 4))), count_rows([rows[::-1]], Grid((4, 4, 4)))
+    one, other = count_rows([rows], partition), count_rows([rows[::-1]], partition)
     assert (one.ids == other.ids).all()
     assert (one.counts == other.counts).all()
-    assert one.counts.sum() == 500
+    assert one.counts.sum() == 500 * partition.cells_per_row

@@ -7,12 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpoutlier import DPGridKNN
+from dpoutlier import DPForest, DPGridKNN, DPMarginals
 from dpoutlier.guarantee import Guarantee, Neighbours, sensitivity
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Rows
 from dpoutlier.scoring.threshold import bin_of
 from dpoutlier.trusted.counts import count_rows
@@ -21,9 +23,54 @@ ADD, REPLACE = "add-or-remove-one", "replace-one"
 MOST_ROWS = 3
 
 
-def data_sets(cells):
-    """Every data set of up to three rows, a row being the cell that it lies in."""
-    return [rows for n in range(MOST_ROWS + 1) for rows in itertools.product(range(cells), repeat=n)]
+class Case:
+    """A small partition, the detector that makes it, and rows that together lie in all of its cells."""
+
+    def __init__(self, partition, make, values):
+        self.partition, self.make = partition, make
+        self.values = np.array(values, float).reshape(len(values), -1)
+
+    def positions(self, rows):
+        return np.floor(self.rows(rows) * 2**32).astype(np.uint32)
+
+    def rows(self, rows):
+        return self.values[np.array(rows, int)]
+
+
+def grid_case(cells):
+    return Case(
+        Grid((cells,)),
+        lambda epsilon, **kw: DPGridKNN(epsilon, bounds=(0, 1), bins=cells, **kw),
+        [(i + 0.5) / cells for i in range(cells)],
+    )
+
+
+CASES = {
+    "grid of 2": grid_case(2),
+    "grid of 3": grid_case(3),
+    "2 trees": Case(
+        Trees(1, 2, 1, (1,), 0),
+        lambda epsilon, **kw: DPForest(epsilon, bounds=(0, 1), n_trees=2, depth=1, subspace=1, **kw),
+        [0.1, 0.5, 0.9],
+    ),
+    "2 margins": Case(
+        Margins((2, 2)),
+        lambda epsilon, **kw: DPMarginals(epsilon, bounds=(0, 1), bins=2, **kw),
+        [(0.1, 0.1), (0.1, 0.9), (0.9, 0.1), (0.9, 0.9)],
+    ),
+}
+EACH_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def data_sets(case):
+    """Every data set of up to three rows."""
+    return [rows for n in range(MOST_ROWS + 1) for rows in itertools.product(range(len(case.values)), repeat=n)]
+
+
+@EACH_CASE
+def test_the_rows_reach_every_cell(case):
+    """Else a case would not look at all outcomes that can differ."""
+    assert (live_counts(range(len(case.values)), case) > 0).all()
 
 
 def are_neighbours(one, other, relation):
@@ -33,84 +80,95 @@ def are_neighbours(one, other, relation):
     return len(longer) == len(shorter) + 1 and any(longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer)))
 
 
-def live_counts(rows, cells):
+def live_counts(rows, case):
     """The rows through the package's own counting."""
-    positions = np.array([[(2 * row + 1) * 2**31 // cells] for row in rows], np.uint32).reshape(-1, 1)
-    found = count_rows([positions], Grid((cells,)))
-    counts = np.zeros(cells, int)
+    found = count_rows([case.positions(rows)], case.partition)
+    counts = np.zeros(case.partition.n_cells, int)
     counts[found.ids[:, 1].astype(int)] = found.counts
     return counts
 
 
-def largest_log_ratio(rate, cells, relation):
+def largest_log_ratio(rate, case, relation):
     """Largest over neighbours and outcomes of log P(outcome | one) / P(outcome | other), exactly.
 
     The noise of a cell has log-probability -rate * |z| plus a constant, so that the ratio is rate times a difference of L1 norms.
     """
-    sets = data_sets(cells)
-    counts = {rows: live_counts(rows, cells) for rows in sets}
-    outcomes = np.array(list(itertools.product(range(-1, MOST_ROWS + 2), repeat=cells)))
+    sets = data_sets(case)
+    counts = {rows: live_counts(rows, case) for rows in sets}
+    outcomes = np.array(list(itertools.product(range(-1, MOST_ROWS + 2), repeat=case.partition.n_cells)))
     distance = {rows: np.abs(outcomes - count).sum(axis=1) for rows, count in counts.items()}
     pairs = [pair for pair in itertools.permutations(sets, 2) if are_neighbours(*pair, relation)]
     return rate * max(int((distance[other] - distance[one]).max()) for one, other in pairs)
 
 
-def live_fit(cells, relation, epsilon, rows=(), seed=0, **arguments):
-    X = np.array([[(row + 0.5) / cells] for row in rows]).reshape(-1, 1)
+def live_fit(case, relation, epsilon, rows=(), seed=0, **arguments):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return DPGridKNN(epsilon, bounds=(0, 1), bins=cells, neighbours=relation, unsafe_seed=seed, **arguments).fit(X)
+        detector = case.make(epsilon, neighbours=relation, unsafe_seed=seed, **arguments)
+        return detector.fit(case.rows(rows))
 
 
-@pytest.mark.parametrize("cells", [2, 3])
+@EACH_CASE
 @pytest.mark.parametrize("epsilon", ["1", "0.3", "1/3", "5", "0.015"])
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_the_largest_log_ratio_is_the_epsilon_in_use(cells, epsilon, relation):
-    model = live_fit(cells, relation, epsilon).model_
+def test_the_largest_log_ratio_is_the_epsilon_in_use(case, epsilon, relation):
+    model = live_fit(case, relation, epsilon).model_
+    assert model.partition == case.partition
     (charge,) = model.charges
-    found = largest_log_ratio(charge.rate, cells, relation)
+    found = largest_log_ratio(charge.rate, case, relation)
     assert found == model.epsilon_in_use <= Fraction(epsilon)
     assert Fraction(epsilon) - found < Fraction(1, 2**38)
 
 
-@pytest.mark.parametrize("cells", [2, 3])
-def test_replace_one_at_epsilon_is_add_or_remove_one_at_half(cells):
-    assert live_fit(cells, REPLACE, 1).model_.charges[0].rate == live_fit(cells, ADD, "0.5").model_.charges[0].rate
+@EACH_CASE
+def test_replace_one_at_epsilon_is_add_or_remove_one_at_half(case):
+    assert live_fit(case, REPLACE, 1).model_.charges[0].rate == live_fit(case, ADD, "0.5").model_.charges[0].rate
 
 
-@pytest.mark.parametrize("cells", [2, 3])
-def test_the_papers_calibration_costs_twice_epsilon_under_its_own_relation(cells):
-    """Lemma 1 of the paper takes sensitivity 1 for replaced rows; both cells change, so its noise costs 2 epsilon."""
-    rate = DiscreteLaplace.costing(Fraction(1), sensitivity=1).rate
-    assert largest_log_ratio(rate, cells, REPLACE) == 2
-    assert largest_log_ratio(rate, cells, ADD) == 1
+@EACH_CASE
+def test_the_papers_calibration_costs_twice_epsilon_under_its_own_relation(case):
+    """Lemma 1 of the paper takes sensitivity 1 for replaced rows; both cells change, so its noise costs 2 epsilon.
+
+    Likewise what forgets that a row lies in several cells costs as many times epsilon.
+    """
+    rate, members = DiscreteLaplace.costing(Fraction(1), sensitivity=1).rate, case.partition.cells_per_row
+    assert largest_log_ratio(rate, case, REPLACE) == 2 * members
+    assert largest_log_ratio(rate, case, ADD) == members
 
 
+@EACH_CASE
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 @pytest.mark.parametrize("rows_per_person", [1, 4])
-def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(relation, rows_per_person):
-    rows = (0, 0, 2, 1)
-    model = live_fit(3, relation, "0.7", rows, seed=9, rows_per_person=rows_per_person).model_
+def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(case, relation, rows_per_person):
+    rows = (0, 0, 1, len(case.values) - 1)
+    model = live_fit(case, relation, "0.7", rows, seed=9, rows_per_person=rows_per_person).model_
     (charge,) = model.charges
-    assert charge.sensitivity == (1 if relation == ADD else 2) * rows_per_person
-    expected = live_counts(rows, 3) + draw_noise(DiscreteLaplace(charge.rate), 3, UnsafeSeededBytes(9))
-    assert model.counts.counts.tolist() == expected.tolist()
+    assert charge.sensitivity == (1 if relation == ADD else 2) * rows_per_person * case.partition.cells_per_row
+    noise = draw_noise(DiscreteLaplace(charge.rate), case.partition.n_cells, UnsafeSeededBytes(9))
+    assert model.counts.counts.tolist() == (live_counts(rows, case) + noise).tolist()
 
 
+@EACH_CASE
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_frozen_noise_on_neighbours_moves_the_release_by_at_most_the_sensitivity(relation):
-    largest = 0
-    for one, other in itertools.permutations(data_sets(3), 2):
-        if are_neighbours(one, other, relation):
-            released = [live_fit(3, relation, 1, rows).model_.counts.counts for rows in (one, other)]
-            largest = max(largest, int(np.abs(released[0] - released[1]).sum()))
-    assert largest == sensitivity(Neighbours(relation))
+def test_frozen_noise_on_neighbours_moves_the_release_by_at_most_the_sensitivity(case, relation):
+    sets = data_sets(case)
+    released = {rows: live_fit(case, relation, 1, rows).model_.counts.counts for rows in sets}
+    pairs = [pair for pair in itertools.permutations(sets, 2) if are_neighbours(*pair, relation)]
+    largest = max(int(np.abs(released[one] - released[other]).sum()) for one, other in pairs)
+    assert largest == sensitivity(Neighbours(relation), cells_per_row=case.partition.cells_per_row)
 
 
+BY_RULE = {
+    "grid": lambda epsilon, **kw: DPGridKNN(epsilon, bounds=(0, 1), n_hint="buy", unsafe_seed=0, **kw),
+    "forest": lambda epsilon, **kw: DPForest(epsilon, bounds=(0, 1), n_hint="buy", unsafe_seed=0, **kw),
+}
+
+
+@pytest.mark.parametrize("make", BY_RULE.values(), ids=BY_RULE)
 @pytest.mark.parametrize("epsilon", ["1", "0.3"])
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_all_parts_together_cost_at_most_epsilon(epsilon, relation):
-    fitted = live_fit(3, relation, epsilon, target_fpr=0.1).set_params(bins="auto", n_hint="buy")
+def test_all_parts_together_cost_at_most_epsilon(make, epsilon, relation):
+    fitted = make(epsilon, neighbours=relation, target_fpr=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = fitted.fit(np.zeros((5, 1))).model_
@@ -121,19 +179,20 @@ def test_all_parts_together_cost_at_most_epsilon(epsilon, relation):
     assert shares == [Fraction(1, 20), Fraction(18, 20), Fraction(1, 20)]
 
 
+@pytest.mark.parametrize("make", BY_RULE.values(), ids=BY_RULE)
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 @pytest.mark.parametrize("rows_per_person", [1, 4])
-def test_small_releases_carry_the_noise_that_is_charged(relation, rows_per_person):
+def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per_person):
     """The bought number of rows and the histogram of scores, against draws made here from the same seed."""
     rows = (0, 0, 2, 1, 1)
-    arguments = {"rows_per_person": rows_per_person, "target_fpr": 0.1, "n_hint": "buy"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        detector = DPGridKNN("0.4", bounds=(0, 1), neighbours=relation, unsafe_seed=11, **arguments)
+        detector = make("0.4", neighbours=relation, rows_per_person=rows_per_person, target_fpr=0.1)
         model = detector.fit(np.array([[(row + 0.5) / 3] for row in rows])).model_
-    assert {charge.sensitivity for charge in model.charges} == {(1 if relation == ADD else 2) * rows_per_person}
+    small = {charge.sensitivity for charge in model.charges if charge.purpose != "counts"}
+    assert small == {(1 if relation == ADD else 2) * rows_per_person}
     laws = {charge.purpose: DiscreteLaplace(charge.rate) for charge in model.charges}
-    source = UnsafeSeededBytes(11)
+    source = UnsafeSeededBytes(0)
     assert model.n_hint == max(1, len(rows) + int(draw_noise(laws["number of rows"], 1, source)[0]))
     draw_noise(laws["counts"], model.partition.n_cells, source)
     histogram = model.score_histogram

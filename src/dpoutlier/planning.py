@@ -117,9 +117,7 @@ def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", 
     return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful)
 
 
-def _outlook(
-    which: str, made: list[_Made], epsilon: float, factor: float, arguments: dict[str, Any]
-) -> Outlook | None:
+def _outlook(which: str, made: list[_Made], epsilon: float, factor: float, arguments: dict[str, Any]) -> Outlook | None:
     more = {"max_cells": MOST_CELLS} if which == "grid" else {}
     runs = []
     for seed, one in enumerate(made):

@@ -64,7 +64,9 @@ def _print(advice: "Advice") -> None:
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     out = console()
-    title = f"{advice.n_rows:,} rows, {advice.n_features} features, epsilon {advice.epsilon:g}: expected on made-up data"
+    title = (
+        f"{advice.n_rows:,} rows, {advice.n_features} features, epsilon {advice.epsilon:g}: expected on made-up data"
+    )
     table = Table(title=title, title_justify="left")
     for name in ("detector", "fitted as", "noise", "rows", "AUROC", "control", "expect"):
         table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)

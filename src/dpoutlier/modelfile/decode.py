@@ -57,7 +57,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         guarantee=_guarantee(manifest["guarantee"]),
         charges=tuple(_charge(entry) for entry in manifest["charges"]),
         n_hint=None if manifest["n_hint"] is None else at_least_one(n_hint=manifest["n_hint"]),
-        score_histogram=_score_histogram(manifest["score_histogram"], arrays),
+        score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
     )
     _check_kind(model)
@@ -221,7 +221,7 @@ def _occupied(arrays: Arrays, partition: Partition) -> tuple[NDArray[np.uint64],
     return ids, exact
 
 
-def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHistogram | None:
+def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuous: bool) -> ScoreHistogram | None:
     if content is None:
         return None
     levels = _expect(arrays, "score_levels", "<f8", (None,))
@@ -229,4 +229,4 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays) -> ScoreHis
     if not len(levels) or np.isnan(levels).any() or not np.isfinite(levels[:-1]).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
     rate = None if content["rate"] is None else _rational(content["rate"])
-    return ScoreHistogram(levels, counts, rate, content["target_fpr"])
+    return ScoreHistogram(levels, counts, rate, content["target_fpr"], continuous=continuous)

@@ -52,9 +52,7 @@ class _Levels:
     """How many nodes of the last level lie under one of this level."""
 
 
-def contributions(
-    positions: Positions, partition: Partition, counts: NoisyCounts, scorer: LogCounts
-) -> Contributions:
+def contributions(positions: Positions, partition: Partition, counts: NoisyCounts, scorer: LogCounts) -> Contributions:
     """Contributions of each feature to the score of each point."""
     noisy, per_row = all_counts(counts, partition.n_cells)
     rows, floor = noisy / per_row, scorer.floor / UNIT
@@ -79,9 +77,7 @@ def contributions(
     return Contributions((parts - typical) / n, shares, total / n)
 
 
-def _member(
-    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], floor: float
-) -> _Levels:
+def _member(partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], floor: float) -> _Levels:
     if isinstance(partition, Trees):
         arrays = partition.arrays()
         first, depth = int(arrays.first[t]), int(arrays.depth[t])

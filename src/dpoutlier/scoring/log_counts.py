@@ -17,7 +17,6 @@ from dpoutlier.kernels.logs import log_terms
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import in_chunks
-from dpoutlier.scoring.threshold import MOST_LEVELS
 
 __all__ = ["TERM_UNIT", "LogCounts"]
 
@@ -25,7 +24,8 @@ UNIT = 2**16
 """Floors are whole numbers of 1 / UNIT rows."""
 TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
-LEVEL_STEP = 0.1
+N_LEVELS, NEAREST_LEVEL, FARTHEST_LEVEL = 32, 0.1, 16.0
+"""Of thresholds: few, since each costs noise, and close together where outliers score. exp(16) is ten million times the floor."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,10 @@ class LogCounts:
     @property
     def name(self) -> str:
         return "log-counts"
+
+    @property
+    def continuous(self) -> bool:
+        return True
 
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""
@@ -73,10 +77,11 @@ class LogCounts:
         return 0.0 - totals / (partition.cells_per_row * TERM_UNIT)
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:  # noqa: ARG002 - the same for every partition
-        """Steps of a tenth down from the score of a point that lies in empty cells only, which is the largest."""
+        """Down from the score of a point that lies in empty cells only, which is the largest, in steps that grow."""
         empty = np.empty(1, np.int64)
         log_terms(np.zeros(1, np.int64), 1, UNIT, self.floor, empty)
-        return np.asarray(0.0 - empty[0] / TERM_UNIT - LEVEL_STEP * np.arange(MOST_LEVELS - 1, -1, -1))
+        below = np.append(np.geomspace(FARTHEST_LEVEL, NEAREST_LEVEL, N_LEVELS - 1), 0.0)
+        return np.asarray(0.0 - empty[0] / TERM_UNIT - below)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "floor": self.floor}

@@ -92,6 +92,10 @@ class NearestCells:
     def name(self) -> str:
         return "nearest-cells"
 
+    @property
+    def continuous(self) -> bool:
+        return False
+
     def with_noise(self, rate: Fraction | None) -> NearestCells:  # noqa: ARG002 - gathers whatever the noise
         return self
 

@@ -22,6 +22,10 @@ class Scorer(Protocol):
     def name(self) -> str:
         """The word for it in files."""
 
+    @property
+    def continuous(self) -> bool:
+        """Whether scores lie anywhere between the levels of thresholds."""
+
     def with_noise(self, rate: Fraction | None) -> Scorer:
         """The rule for counts whose noise has this rate; None: without noise."""
 

@@ -36,6 +36,8 @@ class ScoreHistogram:
     counts: NDArray[np.int64]
     rate: Fraction | None
     target_fpr: float
+    continuous: bool = False
+    """Whether scores lie anywhere between levels, so that a threshold may too."""
 
     def __post_init__(self) -> None:
         share(target_fpr=self.target_fpr)
@@ -50,6 +52,8 @@ class ScoreHistogram:
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.
 
+        For continuous scores: the place, on the straight line between that level and the one below, that just this share lies above.
+
         The numbers of rows above each level are noisy sums, so they are first made monotone by least squares. Where the noise
         swamps even the number of all rows, there is nothing to read: then no score is outlying.
         """
@@ -61,7 +65,11 @@ class ScoreHistogram:
         above = self.counts.sum() - self.counts.cumsum()
         falling = isotonic_regression(above.astype(np.float64), increasing=False).x
         low_enough = falling <= share(target_fpr=target_fpr) * rows  # true at the last level: nothing lies above it
-        return float(self.levels[int(np.argmax(low_enough))])
+        at = int(np.argmax(low_enough))
+        if not self.continuous or at == 0:
+            return float(self.levels[at])
+        part = (falling[at - 1] - target_fpr * rows) / (falling[at - 1] - falling[at])
+        return float(self.levels[at - 1] + part * (self.levels[at] - self.levels[at - 1]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"score_levels": self.levels, "score_counts": self.counts}

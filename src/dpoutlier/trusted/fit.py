@@ -115,6 +115,7 @@ def _buy_threshold(rows: Reference, model: Model, plan: Plan, source: ByteSource
     for block in rows:
         exact += np.bincount(bin_of(model.outlier_scores(block, plan.n_jobs), levels), minlength=len(levels))
     noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
-    histogram = ScoreHistogram(levels, noisy, paid[0].rate if paid else None, plan.target_fpr)
+    rate = paid[0].rate if paid else None
+    histogram = ScoreHistogram(levels, noisy, rate, plan.target_fpr, continuous=model.scorer.continuous)
     bought = replace(model, charges=(*model.charges, *paid), score_histogram=histogram)
     return bought.with_target_fpr(plan.target_fpr)

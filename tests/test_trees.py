@@ -1,0 +1,159 @@
+"""Public trees: what the definition says, the same on every machine and version, for ever."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.trees import Trees, trees_by_rule
+
+
+@st.composite
+def trees_with_points(draw):
+    """A small forest, and points anywhere, at its cuts and beside them."""
+    trees = Trees(
+        n_features=draw(st.integers(1, 6)),
+        n_trees=draw(st.integers(1, 4)),
+        depth=draw(st.integers(1, 6)),
+        subspace=tuple(draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))),
+        seed=draw(st.integers(0, 2**64 - 1)),
+    )
+    cuts = trees.arrays().cut.tolist()
+    edge = st.sampled_from(cuts).flatmap(lambda cut: st.integers(-1, 1).map(lambda off: cut + off))
+    coordinate = st.one_of(edge, st.integers(0, 2**32 - 1), st.sampled_from([0, 2**32 - 1]))
+    coordinate = coordinate.map(lambda p: min(max(p, 0), 2**32 - 1))
+    points = draw(st.lists(st.tuples(*[coordinate] * trees.n_features), min_size=1, max_size=5))
+    return trees, np.array(points, np.uint32)
+
+
+def naive_leaves(trees: Trees, point):
+    first = 0
+    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
+        yield first + naive.tree_leaf([int(p) for p in point], trees.seed, t, depth, size)
+        first += 2**depth
+
+
+@settings(max_examples=150)
+@given(trees_with_points())
+def test_leaves_are_those_of_the_definition(drawn):
+    trees, points = drawn
+    expected = [list(naive_leaves(trees, point)) for point in points]
+    ids = trees.cells(points)
+    assert ids.shape == (len(points), trees.n_trees, 2)
+    assert ids[:, :, 0].max() == 0
+    assert ids[:, :, 1].tolist() == expected
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 3000])
+def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order):
+    trees = Trees(n_features=7, n_trees=5, depth=9, subspace=(2, 4, 8), seed=3)
+    rng = np.random.default_rng(n)
+    points = np.asarray(rng.integers(0, 2**32, (n, 7), dtype=np.uint32), order=order)
+    leaves = trees.cells(points)[:, :, 1].astype(np.int64)
+    counters, terms = np.zeros(trees.n_cells, np.int64), rng.integers(-(2**40), 2**40, trees.n_cells)
+    trees.tally(points, counters)
+    assert (counters == np.bincount(leaves.ravel(), minlength=trees.n_cells)).all()
+    out = np.arange(n)
+    trees.add_terms(points, terms, out)
+    assert (out == np.arange(n) + terms[leaves].sum(axis=1)).all()
+
+
+def digest(trees: Trees) -> str:
+    arrays = trees.arrays()
+    hasher = hashlib.sha256()
+    for array, dtype in ((arrays.first, "<i8"), (arrays.depth, "<i8"), (arrays.feature, "<i8"), (arrays.cut, "<u4")):
+        hasher.update(np.ascontiguousarray(array, dtype).tobytes())
+    return hasher.hexdigest()
+
+
+GOLDEN = {
+    Trees(3, 2, 4): "",
+    Trees(30, 32, 14): "",
+    Trees(100, 32, 14, (4,), 7): "",
+    Trees(1, 5, 3, (1,), 2**64 - 1): "",
+}
+
+
+@pytest.mark.parametrize("trees", GOLDEN, ids=repr)
+def test_the_trees_of_a_seed_are_frozen(trees):
+    """A model file stores the seed alone: other trees from it would make every published forest wrong."""
+    assert digest(trees) == GOLDEN[trees]
+
+
+def test_some_cuts_in_the_open():
+    arrays = Trees(3, 2, 4).arrays()
+    assert arrays.feature.tolist() == []
+    assert arrays.cut[:8].tolist() == []
+
+
+def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
+    trees = Trees(n_features=10, n_trees=12, depth=12, subspace=(2, 3, 4, 20), seed=5)
+    arrays = trees.arrays()
+    assert trees.sizes == (2, 3, 4, 10) * 3
+    assert trees.depths == (8, 12, 12, 12) * 3
+    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
+        levels = arrays.feature[t, :depth].tolist()
+        assert len(set(levels)) == size
+        for start in range(0, depth - size + 1, size):
+            assert len(set(levels[start : start + size])) == size  # each feature once in each round
+        root = arrays.cut[arrays.first[t] + 1] / 2**32
+        assert 0.35 <= root < 0.65
+    roots = arrays.cut[arrays.first + 1]
+    assert len(set(roots.tolist())) == trees.n_trees
+
+
+def test_other_seeds_are_other_trees():
+    assert len({digest(Trees(5, 3, 6, seed=seed)) for seed in range(20)}) == 20
+
+
+def test_a_row_lies_in_one_leaf_of_each_tree():
+    trees: Partition = Trees(4, 6, 5, (2, 4))
+    assert trees.cells_per_row == 6
+    leaves = trees.cells(np.random.default_rng(0).integers(0, 2**32, (200, 4), dtype=np.uint32))[:, :, 1]
+    first = np.append(trees.arrays().first, trees.n_cells)
+    for t in range(6):
+        assert (leaves[:, t] >= first[t]).all()
+        assert (leaves[:, t] < first[t + 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "epsilon", "expected"),
+    [
+        (1, 0.01, (2, 3)),
+        (100, 0.1, (2, 4)),
+        (300, 1, (9, 8)),
+        (1000, 1, (16, 9)),
+        (5000, 0.5, (25, 10)),
+        (10**5, 1, (32, 14)),
+        (10**9, 5, (32, 14)),
+        (1, float("inf"), (32, 14)),
+    ],
+)
+def test_the_rule_for_trees_and_depth(n_rows, epsilon, expected):
+    assert trees_by_rule(n_rows, epsilon) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_trees": 0}, "n_trees must be a whole number of at least 1"),
+        ({"n_trees": 5000}, "n_trees must be a whole number of at least 1 and at most 4096"),
+        ({"depth": 0}, "depth must be a whole number of at least 1"),
+        ({"depth": 21}, "at most 20"),
+        ({"subspace": ()}, "subspace must be a number of features"),
+        ({"subspace": (2, 0)}, "subspace must be a whole number of at least 1"),
+        ({"seed": -1}, "tree_seed must be a whole number from 0"),
+        ({"seed": 2**64}, "tree_seed must be a whole number from 0"),
+        ({"seed": 0.5}, "tree_seed must be a whole number from 0"),
+        ({"n_trees": 4096, "depth": 12, "subspace": (8,)}, "have 16,777,216 leaves, and at most 4,194,304"),
+    ],
+)
+def test_impossible_trees_are_refused(arguments, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        Trees(**{"n_features": 8, "n_trees": 4, "depth": 5, **arguments})
