@@ -5,6 +5,7 @@ from hashlib import sha256
 from itertools import product
 
 from dpoutlier.experiments.measure.choice import Choice
+from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, SYNTHETIC, Compared
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.rows import Row
 from dpoutlier.experiments.measure.runner import Results
@@ -57,4 +58,31 @@ def numbered():
                 add(dataset, "public", f"Grid{weighted}", 10, bins, None)
             for epsilon, bins in BY_RULE.items():
                 add(dataset, "public", f"DP Grid{weighted}", 10, bins, epsilon)
-    return Results(TINY, rows, Choice(K, BINS), [], 60.0, "0123456789abcdef")
+    return Results(TINY, rows, Choice(K, BINS), [], numbered_comparison(), 60.0, "0123456789abcdef")
+
+
+def compared_number(dataset, method, metric, *, control=False, epsilon=None):
+    """A number from .2 to .8 of its own for each of these."""
+    digest = sha256(repr((dataset, method, metric, control, epsilon)).encode()).digest()
+    return 0.2 + 0.6 * int.from_bytes(digest[:6], "big") / 2**48
+
+
+def numbered_comparison(study=TINY):
+    """All rows that a comparison could have, on two splits with two seeds; splits and seeds differ, their mean is the number."""
+    rows = []
+    for dataset in (*study.sets, *study.tables):
+        for method, control in (
+            *((method, False) for method in (*DETECTORS, *SYNTHETIC, *EXACT)),
+            *((method, True) for method in DETECTORS),
+        ):
+            for epsilon in (None,) if method in EXACT else map(float, study.compared_epsilons):
+                values = [
+                    compared_number(dataset, method, metric, control=control, epsilon=epsilon) for metric in METRICS
+                ]
+                for split, seed in product(range(2), (None,) if epsilon is None else range(2)):
+                    moved = [
+                        value + (split - 0.5) * 0.1 + ((seed or 0) - 0.5) * 0.06 * (seed is not None)
+                        for value in values
+                    ]
+                    rows.append(Compared(dataset, method, control, epsilon, split, seed, *moved))
+    return rows

@@ -128,6 +128,7 @@ def test_an_impossible_floor_is_refused(floor):
         LogCounts(floor)
 
 
+FEW_TREES = {"n_trees": 5, "depth": 4, "subspace": 3, "tree_seed": 9}
 ROWS = np.random.default_rng(0).normal(size=(400, 5))
 POINTS = np.random.default_rng(1).normal(size=(100, 5)) * 2
 
@@ -137,10 +138,10 @@ POINTS = np.random.default_rng(1).normal(size=(100, 5)) * 2
     ("private", "twin"),
     [
         (DPForest(np.inf, bounds=(-6, 6), n_hint="buy"), Forest((-6, 6))),
-        (DPForest(np.inf, bounds=(-6, 6), n_trees=5, depth=4, subspace=3, tree_seed=9), Forest((-6, 6), n_trees=5, depth=4, subspace=3, tree_seed=9)),
+        (DPForest(np.inf, bounds=(-6, 6), **FEW_TREES), Forest((-6, 6), **FEW_TREES)),
         (DPMarginals(np.inf, bounds=(-6, 6), bins=7), Marginals((-6, 6), bins=7)),
     ],
-)  # fmt: skip
+)
 def test_an_infinite_epsilon_gives_the_exact_twin(private, twin):
     one, other = private.fit(ROWS), twin.fit(ROWS)
     assert one.model_.partition == other.model_.partition

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.partitions.margins import Margins

@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 
 from dpoutlier.experiments.measure.rows import rows_of_table
 from dpoutlier.experiments.report.answers import answers
-from dpoutlier.experiments.report.figures import PLOTS, Drawn
+from dpoutlier.experiments.report.comparison import Comparison
+from dpoutlier.experiments.report.figures import FIGURES, Drawn
 from dpoutlier.experiments.report.page import page
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import chosen_table, ladder_table
 from dpoutlier.experiments.report.wording import decimals, title_of
-from dpoutlier.experiments.report.write import write_report
+from dpoutlier.experiments.report.write import TABLES, write_report
 from made_data import TINY, made_sets
 from numbered import BINS, BY_RULE, K, number, numbered
 
@@ -229,16 +230,17 @@ def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(writ
     assert mine.read_text() == "old"
     names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     same = [name for name in names if name.name != "report.html" and name.stem != "attack"]
-    assert (len(names), len(same)) == (20, 16)
+    assert (len(names), len(same)) == (28, 24)
     assert all((tmp_path / name).read_bytes() == (folder / name).read_bytes() for name in same)
 
 
 def test_names_are_escaped(tiny_results):
     """Nothing that is shown can become markup."""
     summary = Summary(replace(tiny_results, study=replace(TINY, name="<b>odd</b>")))
-    blank = [Drawn(name, "<i>", "<i>", Figure()) for name in PLOTS]
+    blank = [Drawn(name, "<i>", "<i>", Figure()) for name in FIGURES if name != "attack"]
     table = pa.table({"<i>": ["<i>"]})
-    text = page(summary, [], dict.fromkeys(("table1", "chosen", "ladder", "attack"), table), blank, 1.0, 1.0)
+    comparison = Comparison(summary.study, tiny_results.comparison)
+    text = page(summary, [], comparison, dict.fromkeys(TABLES, table), blank, 1.0, 1.0)
     assert "&lt;b&gt;odd" in text
     assert "<i>" not in text
     assert "<b>" not in text

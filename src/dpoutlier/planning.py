@@ -128,11 +128,10 @@ def _outlook(which: str, made: list[_Made], epsilon: float, factor: float, argum
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
                 fitted = private.fit(one.reference)
-                runs.append((_auroc(fitted, one), fitted.model_, _count_around(fitted.model_, one)))
-                control = _auroc(private.fit(one.reference[:0]), one)
+                found = (_auroc(fitted, one), fitted.model_, _count_around(fitted.model_, one))
+                runs.append((*found, _auroc(private.fit(one.reference[:0]), one)))
         except TooManyCellsError:
             return None
-        runs[-1] = (*runs[-1], control)
     aurocs, models, counts, controls = zip(*runs, strict=True)
     paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
     return Outlook(

@@ -45,6 +45,7 @@ def reproduce(
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
         from dpoutlier.experiments.measure.datasets import dataset_named  # noqa: PLC0415
+        from dpoutlier.experiments.measure.public_tables import load_table  # noqa: PLC0415
         from dpoutlier.experiments.measure.runner import run_study  # noqa: PLC0415
         from dpoutlier.experiments.measure.sources import data_folder, load_dataset  # noqa: PLC0415
         from dpoutlier.experiments.measure.store import alone_in  # noqa: PLC0415
@@ -57,6 +58,7 @@ def reproduce(
         study = _study(sets, quick=quick)
         folder = data_folder(data)
         loaded = {name: load_dataset(dataset_named(name), folder) for name in study.sets}
+        loaded |= {name: load_table(name) for name in study.tables}
         out.mkdir(parents=True, exist_ok=True)
         say_if_compiling()
         try:
@@ -84,13 +86,14 @@ def _study(sets: str, *, quick: bool) -> "Study":
     from dataclasses import replace  # noqa: PLC0415
 
     from dpoutlier.experiments.measure.datasets import DATASETS, dataset_named  # noqa: PLC0415
+    from dpoutlier.experiments.measure.public_tables import tables_at_hand  # noqa: PLC0415
     from dpoutlier.experiments.measure.study import FULL, QUICK  # noqa: PLC0415
 
-    study = QUICK if quick else FULL
+    study = replace(QUICK if quick else FULL, tables=tables_at_hand())
     if sets == "all":
         return study
     wanted = {dataset_named(name.strip()).name for name in sets.split(",")}
-    return replace(study, sets=tuple(dataset.name for dataset in DATASETS if dataset.name in wanted))
+    return replace(study, sets=tuple(dataset.name for dataset in DATASETS if dataset.name in wanted), tables=())
 
 
 def _table(written: "Written") -> "Table":

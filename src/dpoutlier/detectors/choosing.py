@@ -70,7 +70,7 @@ def _features(features: Any, bounds: Any) -> tuple[int, Any]:
         n_features = at_least_one(features=features)
         if bounds is None:
             raise InvalidParameterError(
-                f"features={features} is a number of features only; give bounds= as well, or the range of each feature as features=."
+                f"features={features} is a number only; give bounds= as well, or the range of each feature as features=."
             )
         return n_features, bounds
     if bounds is not None:

@@ -1,9 +1,9 @@
 r"""Which features make a point outlying: post-processing of released counts, free of charge.
 
-Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes away,
-:math:`\log \max(q^*(\text{parent}), f) - \log \max(q^*(\text{child}), f)`, is put down to the level's feature. Summed over levels and
-averaged over trees, the parts of all features add up to the score but for a constant. A typical row, one drawn from the released
-counts themselves, has such parts too; what a point has beyond that is its contribution.
+Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes
+away, :math:`\log \max(q^*(\text{parent}), f) - \log \max(q^*(\text{child}), f)`, is put down to the level's feature. Summed over
+levels and averaged over trees, the parts of all features add up to the score but for a constant. A typical row, one drawn from
+the released counts themselves, has such parts too; what a point has beyond that is its contribution.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class ScoreHistogram:
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.
 
-        For continuous scores: the place, on the straight line between that level and the one below, that just this share lies above.
+        For continuous scores: the place between that level and the one below, on a straight line, that just this share lies above.
 
         The numbers of rows above each level are noisy sums, so they are first made monotone by least squares. Where the noise
         swamps even the number of all rows, there is nothing to read: then no score is outlying.

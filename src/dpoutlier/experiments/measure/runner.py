@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpoutlier.experiments.measure.choice import Choice, choose_bins, choose_k
+from dpoutlier.experiments.measure.comparison import Compared, rows_of
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import Row, rows_of_table
 from dpoutlier.experiments.measure.store import Store, fingerprint
-from dpoutlier.experiments.measure.study import TUNED, Study, Task, chosen_tasks, cost, exact_tasks, sweep_tasks
+from dpoutlier.experiments.measure.study import (
+    COMPARISON,
+    TUNED,
+    Study,
+    Task,
+    chosen_tasks,
+    comparison_tasks,
+    cost,
+    exact_tasks,
+    sweep_tasks,
+)
 from dpoutlier.experiments.measure.workers import workers
 
 __all__ = ["Results", "run_study"]
@@ -27,6 +38,8 @@ class Results:
     rows: list[Row]
     choice: Choice
     attack: list[dict[str, float]]
+    comparison: list[Compared]
+    """All detectors side by side."""
     seconds: float
     """Processor time of all tasks, those of earlier sessions included."""
     fingerprint: str
@@ -52,7 +65,7 @@ def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: i
                 done += cost(task)
                 watch(phase, done, total)
             tasks.extend(wanted)
-            for table in store.read(task for task in wanted if task.kind != "attack"):
+            for table in store.read(task for task in wanted if task.kind not in {"attack", COMPARISON}):
                 rows.extend(rows_of_table(table))
 
         run("without noise", exact_tasks(study))
@@ -60,10 +73,12 @@ def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: i
         run("over all b", sweep_tasks(study, k))
         choice = Choice(k, _chosen_bins(study, rows, k))
         run("at the chosen b", chosen_tasks(study, choice))
+        run("all detectors", comparison_tasks(study))
     attack = [
         record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
     ]
-    return Results(study, sorted(rows, key=_place), choice, attack, store.seconds(tasks), store.fingerprint)
+    compared = [row for table in store.read(comparison_tasks(study)) for row in rows_of(table)]
+    return Results(study, sorted(rows, key=_place), choice, attack, compared, store.seconds(tasks), store.fingerprint)
 
 
 def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple[str, str], int]:
@@ -78,7 +93,12 @@ def _expected_work(study: Study) -> list[float]:
     """Of each phase. Whatever is chosen, there is about as much to do."""
     k = dict.fromkeys(study.sets, study.ks[0])
     bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
-    phases = (exact_tasks(study), sweep_tasks(study, k), chosen_tasks(study, Choice(k, bins)))
+    phases = (
+        exact_tasks(study),
+        sweep_tasks(study, k),
+        chosen_tasks(study, Choice(k, bins)),
+        comparison_tasks(study),
+    )
     return [sum(map(cost, tasks)) for tasks in phases]
 
 

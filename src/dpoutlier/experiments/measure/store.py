@@ -30,7 +30,7 @@ def fingerprint(study: Study, data: Mapping[str, LabelledRows]) -> str:
     """Of what numbers depend on: study, data, code and versions. What was computed with others is never taken for these."""
     content = {
         "study": asdict(study),
-        "data": [data[name].digest() for name in study.sets],
+        "data": [data[name].digest() for name in (*study.sets, *study.tables)],
         "code": _code_digest(),
         "versions": [platform.python_version(), *map(version, PACKAGES)],
     }

@@ -7,9 +7,22 @@ from itertools import product
 
 from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.datasets import DATASETS
+from dpoutlier.experiments.measure.public_tables import PUBLIC_TABLES
 from dpoutlier.experiments.measure.variants import variant_named
 
-__all__ = ["FULL", "QUICK", "TUNED", "Study", "Task", "chosen_tasks", "cost", "exact_tasks", "sweep_tasks"]
+__all__ = [
+    "COMPARISON",
+    "FULL",
+    "QUICK",
+    "TUNED",
+    "Study",
+    "Task",
+    "chosen_tasks",
+    "comparison_tasks",
+    "cost",
+    "exact_tasks",
+    "sweep_tasks",
+]
 
 TUNED = ("paper", "rule", "sound", "honest")
 """The variants whose b is chosen on the test set, each for itself."""
@@ -33,10 +46,14 @@ class Study:
     """At which b is chosen. The paper does not say; its own variant is run at all epsilons, so that every answer is known."""
     answers: int = 50_000
     """Of each of two worlds, to the attacker who repeats a query."""
+    tables: tuple[str, ...] = tuple(table.name for table in PUBLIC_TABLES)
+    """Other public tables, on which all detectors are compared."""
+    compared_epsilons: tuple[float, ...] = (5, 1.25, 0.3, 0.075)
 
 
 FULL = Study("full")
 QUICK = Study("quick", splits=2, seeds=2, bins=(2, 3, 10), answers=5_000)
+COMPARISON = "comparison"
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class Task:
     def key(self) -> str:
         """Names the file of the result."""
         parts = [self.kind, self.variant, self.dataset, f"split{self.split}"]
-        parts += ["k" + "-".join(map(str, self.ks))]
+        parts += ["k" + "-".join(map(str, self.ks))] if self.ks else []
         parts += [f"b{self.bins}"] if self.bins is not None else []
         parts += ["eps" + "-".join(f"{epsilon:g}" for epsilon in self.epsilons)] if self.epsilons else []
         parts += ["control"] if self.control else []
@@ -106,6 +123,15 @@ def chosen_tasks(study: Study, choice: Choice) -> list[Task]:
     return tasks
 
 
+def comparison_tasks(study: Study) -> list[Task]:
+    """All detectors, on the paper's sets and on the other tables; nothing is chosen."""
+    return [
+        Task(COMPARISON, COMPARISON, name, split, (), None, study.compared_epsilons, study.seeds)
+        for name in (*study.sets, *study.tables)
+        for split in range(study.splits)
+    ]
+
+
 def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
     tuned, public = (choice.k[name],), variant_named("public").k
     as_paper, ours, sound, honest = (choice.bins[name, variant] for variant in TUNED)
@@ -141,10 +167,15 @@ COST = {
     "adult": (1.5, 0.01, 0.25),
 }
 """Seconds for a grid without noise, a private run, and a private run of the control: for order and progress only."""
+COMPARED = {"adult": 0.65, "satellite": 0.5, "satimage-2": 0.5, "page-blocks0": 0.15}
+"""Seconds for all methods of the comparison at one epsilon and seed; SMALL for all other sets."""
+SMALL = 0.03
 
 
 def cost(task: Task) -> float:
     """About the seconds that a task takes."""
+    if task.kind == COMPARISON:
+        return COMPARED.get(task.dataset, SMALL) * task.seeds * len(task.epsilons)
     exact, private, control = COST[task.dataset]
     runs = 2 * task.seeds * len(task.epsilons)
     by_kind = {

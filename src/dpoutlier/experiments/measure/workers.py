@@ -17,11 +17,13 @@ from typing import Protocol
 import pyarrow as pa
 
 from dpoutlier.experiments.measure.attack import run_attack
+from dpoutlier.experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
+from dpoutlier.experiments.measure.comparison import run_comparison
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runs import run_exact, run_plain, run_private
 from dpoutlier.experiments.measure.store import Store
-from dpoutlier.experiments.measure.study import Task
+from dpoutlier.experiments.measure.study import COMPARISON, Task
 
 __all__ = ["Workers", "workers"]
 
@@ -83,6 +85,9 @@ def _finish(task: Task, data: Data, store: Store) -> Task:
 def _result(task: Task, data: LabelledRows) -> pa.Table:
     if task.kind == "attack":
         return run_attack(task, data)
+    if task.kind == COMPARISON:
+        compared = run_comparison(task.dataset, task.split, task.epsilons, task.seeds, data)
+        return pa.Table.from_pylist([row._asdict() for row in compared], COMPARED_SCHEMA)
     return table_of_rows(RUNS[task.kind](task, data))
 
 

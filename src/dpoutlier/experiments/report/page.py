@@ -15,6 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpoutlier.experiments.measure.variants import VARIANTS
 from dpoutlier.experiments.report.answers import answers
+from dpoutlier.experiments.report.comparison import Comparison
+from dpoutlier.experiments.report.comparison_answer import compared_lines, detectors_answer
 from dpoutlier.experiments.report.figures import Drawn
 from dpoutlier.experiments.report.judgements import Judgement
 from dpoutlier.experiments.report.judging import METRIC_NAMES, TOLERANCE
@@ -30,6 +32,7 @@ PACKAGES = ("dpoutlier", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "
 def page(
     summary: Summary,
     judgements: list[Judgement],
+    comparison: Comparison,
     tables: dict[str, pa.Table],
     drawn: list[Drawn],
     processor_seconds: float,
@@ -48,7 +51,9 @@ def page(
         study=summary.study,
         judgements=judgements,
         held=sum(one.paper.holds for one in judgements),
-        answers=answers(summary),
+        answers=[*answers(summary), detectors_answer(comparison)],
+        compared=compared_lines(comparison),
+        comparison=comparison,
         tables={name: table.to_pylist() for name, table in tables.items()},
         figures={one.name: _embedded(one, summary) for one in drawn},
         variants=VARIANTS,

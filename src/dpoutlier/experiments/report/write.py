@@ -12,10 +12,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from dpoutlier._files import write_aside
+from dpoutlier.experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.figures import FIGURES, draw_all
+from dpoutlier.experiments.report.comparison import Comparison, compared_table, sets_table, tests_table
+from dpoutlier.experiments.report.figures import FIGURES, draw_all, draw_comparison
 from dpoutlier.experiments.report.judgements import Judgement, judge_claims
 from dpoutlier.experiments.report.page import page
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
@@ -25,7 +27,10 @@ from dpoutlier.experiments.report.tables import chosen_table, claims_table, ladd
 __all__ = ["Written", "write_report"]
 
 
-TABLES = ("table1", "chosen", "claims", "ladder", "summary", "attack")
+TABLES = (
+    *("table1", "chosen", "claims", "ladder", "summary", "attack"),
+    *("comparison", "comparison_sets", "comparison_tests"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
     """Tables as Parquet (all runs) and CSV (the rest), figures as PNG and SVG, and report.html with all of it."""
     summary = Summary(results)
     judgements = judge_claims(results, summary)
+    comparison = Comparison(results.study, results.comparison)
     contents = (
         table_1(data),
         chosen_table(summary),
@@ -48,23 +54,28 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
         ladder_table(summary, LADDER_EPSILONS, STEPS),
         summary_table(summary.lines.values()),
         pa.Table.from_pylist(results.attack),
+        compared_table(comparison),
+        sets_table(comparison),
+        tests_table(comparison),
     )
     tables = dict(zip(TABLES, contents, strict=True))
-    drawn = draw_all(summary, results.attack)
+    drawn = [*draw_all(summary, results.attack), *draw_comparison(comparison)]
     _clear(folder)
     written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows)))]
+    compared = pa.Table.from_pylist([row._asdict() for row in results.comparison], COMPARED_SCHEMA)
+    written.append(_write(folder / "comparison.parquet", _parquet(compared)))
     written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
     for one in drawn:
         for kind, picture in one.pictures.items():
             _write(folder / "figures" / f"{one.name}.{kind}", _bytes(picture))
-    text = page(summary, judgements, tables, drawn, results.seconds, seconds)
+    text = page(summary, judgements, comparison, tables, drawn, results.seconds, seconds)
     return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written)
 
 
 def _clear(folder: Path) -> None:
     """Remove what an earlier run wrote here, the page first: what stands there is of one run. Nothing else is touched."""
     (folder / "figures").mkdir(exist_ok=True)
-    names = ["report.html", "results.parquet", *(f"{name}.csv" for name in TABLES)]
+    names = ["report.html", "results.parquet", "comparison.parquet", *(f"{name}.csv" for name in TABLES)]
     names += [f"figures/{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
     for path in (folder / name for name in names):
         path.unlink(missing_ok=True)
