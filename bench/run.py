@@ -17,6 +17,7 @@ import numba
 import numpy as np
 
 from fitting import fit_from_parquet, fit_in_memory
+from forests import forest_file, forest_fit, forest_scoring
 from growth import growth, walks_of
 from machine import peak_of_scoring, start_up
 from report import Report
@@ -40,6 +41,9 @@ def main():
     growth(report)
     walks_of(report)
     fit_in_memory(report)
+    forest_fit(report)
+    forest_scoring(report)
+    forest_file(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         start_up(report, Path(folder))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+import dpoutlier
 from dpoutlier import load
 from dpoutlier.cli.app import app
 from dpoutlier.cli.files import read_reference
@@ -49,10 +50,18 @@ def run(*arguments, code=0):
 
 
 FIT = ("fit", "reference.csv", "--features", "features.toml", "--epsilon", "0.5", "-o", "model")
+GRID = (*FIT, "--detector", "grid")
+TWO = ("--detector", "grid", "--bins", "2")
+PLAN = ("plan", "--features", "features.toml")
+KINDS = {
+    "grid": (*GRID, "--bins", "4"),
+    "forest": (*FIT, "--detector", "forest", "--trees", "3", "--depth", "4"),
+    "marginals": (*FIT, "--detector", "marginals"),
+}
 
 
 def test_fit_score_inspect_as_the_readme_says(folder):
-    output = run(*FIT)
+    output = run(*GRID)
     assert "Privacy statement" in output
     assert "number of rows" in output  # bought
     assert "Wrote model.dpo" in output
@@ -80,7 +89,7 @@ def test_inspect_as_json(folder):
 
 def test_every_option_of_fit_arrives(folder):
     run(
-        *FIT, "--bins", "4,5", "--k", "7", "--weighted", "--distance", "point", "--max-depth", "-1", "--max-cells", "99",
+        *GRID, "--bins", "4,5", "--k", "7", "--weighted", "--distance", "point", "--max-depth", "-1", "--max-cells", "99",
         "--exhausted", "as-printed", "--neighbours", "replace-one", "--rows-per-person", "2", "--target-fpr", "0.2",
         "--threshold-share", "0.1", "--holder", "keyed",
     )  # fmt: skip
@@ -94,10 +103,83 @@ def test_every_option_of_fit_arrives(folder):
     assert "secret" in run("score", "model.secret.dpo", "points.csv")
 
 
+def test_every_option_of_a_forest_arrives(folder):
+    run(
+        *FIT,
+        "--detector",
+        "forest",
+        "--trees",
+        "5",
+        "--depth",
+        "6",
+        "--subspace",
+        "1,2",
+        "--tree-seed",
+        "9",
+        "--target-fpr",
+        "0.2",
+    )
+    found = load("model.dpo").estimator().get_params()
+    assert (found["n_trees"], found["depth"], found["subspace"], found["tree_seed"]) == (5, 6, (1, 2), 9)
+    output = run("inspect", "model.dpo")
+    assert "5 random trees of depth 6, grown from the public seed 9" in output
+    assert "log-counts" in output
+
+
+def test_marginals_and_a_bought_forest(folder):
+    run(*FIT, "--detector", "marginals", "--bins", "4,7")
+    assert load("model.dpo").model_.partition.bins == (4, 7)
+    assert "number of rows 0.025" in run(*FIT, "--detector", "forest", "--force")  # 5 % of epsilon
+
+
+def test_without_a_detector_the_default_is_fitted(folder):
+    run(*FIT, "--n-hint", "1000")
+    assert load("model.dpo").model_.detector == type(dpoutlier.detector(epsilon=0.5, features="features.toml")).__name__
+
+
+def test_a_plan_reads_no_data(folder, monkeypatch):
+    monkeypatch.setattr("dpoutlier.cli.files.read_reference", pytest.fail)
+    (folder / "reference.csv").unlink()
+    output = run(*PLAN, "--rows", "5000", "--epsilon", "0.5")
+    for text in ("forest", "marginals", "grid", "k-NN", "Would be fitted: DP", "at epsilon", "control"):
+        assert text in output
+    assert sorted(path.name for path in folder.iterdir()) == ["features.toml", "points.csv"]
+
+
+def test_a_plan_for_a_hopeless_grid_says_so(folder):
+    names = "".join(f"x{j} = [0, 1]\n" for j in range(30))
+    (folder / "features.toml").write_text(f"[features]\n{names}")
+    output = run(*PLAN, "--rows", "300", "--epsilon", "0.02", "--detector", "grid")
+    assert "This grid would be all noise" in output
+    assert "the model would be secret" in output
+    narrow = CliRunner().invoke(app, [*PLAN, "--rows", "300", "--epsilon", "0.02"], env={"COLUMNS": "80"})
+    assert "all noise" in narrow.output
+
+
+def test_explain_shows_features_and_draws_them(folder):
+    run(*FIT, "--detector", "forest", "--n-hint", "1000")
+    output = run("explain", "model.dpo", "points.csv", "-o", "why.svg")
+    expected = load("model.dpo").outlier_scores(POINTS).argmax()
+    assert f"row {expected}: outlier score" in output
+    assert "Wrote why.svg" in output
+    assert b"<svg" in (folder / "why.svg").read_bytes()
+    first = load("model.dpo").explain(POINTS[1:2]).ranking()[0]
+    output = run("explain", "model.dpo", "points.csv", "--row", "1", "--top", "1")
+    assert f"{first[0]} {POINTS[1][0] if first[0] == 'age' else POINTS[1][1]} {first[1]:+.3f}" in re.sub(
+        "[^ .+\\w-]", "", output
+    ).replace("  ", " ")
+    assert "1 other features" in output
+    assert "--row must be a row of points.csv, which has 4" in run(
+        "explain", "model.dpo", "points.csv", "--row", "4", code=2
+    )
+    run(*GRID, "--force")
+    assert "DPForest and DPMarginals can" in run("explain", "model.dpo", "points.csv", code=2)
+
+
 def test_parquet_in_and_out(folder):
     pq.write_table(pa.table({"bmi": ROWS[:, 1], "note": ["x"] * 1000, "age": ROWS[:, 0]}), "reference.parquet")
     pq.write_table(pa.table({"bmi": POINTS[:, 1], "age": POINTS[:, 0]}), "points.parquet")
-    run("fit", "reference.parquet", "--features", "features.toml", "--epsilon", "1", "--bins", "5", "-o", "m")
+    run("fit", "reference.parquet", "--features", "features.toml", "--epsilon", "1", "--detector", "grid", "-o", "m")
     run("score", "m.dpo", "points.parquet", "-o", "scores.parquet")
     scores = pq.read_table("scores.parquet")
     assert scores.column_names == ["bmi", "age", "outlier_score", "outside_bounds"]
@@ -131,17 +213,18 @@ BROKEN_ROWS = {
 }
 
 
+@pytest.mark.parametrize("fit", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("rows", BROKEN_ROWS.values(), ids=BROKEN_ROWS)
-def test_what_stands_in_reference_rows_is_never_an_error(folder, rows):
-    plain = run(*FIT, "--bins", "4", "--force")
+def test_what_stands_in_reference_rows_is_never_an_error(folder, rows, fit):
+    plain = run(*fit, "--force")
     (folder / "reference.csv").write_bytes(b"id,age,bmi\n" + rows.encode("latin-1"))
-    assert run(*FIT, "--bins", "4", "--force") == plain  # the same output, to the letter
+    assert run(*fit, "--force") == plain  # the same output, to the letter
 
 
 def test_a_header_without_a_line_end_is_a_file_of_no_rows(folder):
-    plain = run(*FIT, "--bins", "4", "--force")
+    plain = run(*KINDS["grid"], "--force")
     (folder / "reference.csv").write_bytes(b"id,age,bmi")
-    assert run(*FIT, "--bins", "4", "--force") == plain
+    assert run(*KINDS["grid"], "--force") == plain
 
 
 def test_a_file_without_a_header_shows_no_value(folder):
@@ -154,7 +237,7 @@ def test_a_file_without_a_header_shows_no_value(folder):
 def test_in_a_file_of_one_column_an_empty_line_is_a_missing_value(folder):
     (folder / "features.toml").write_text("[features]\nage = [0, 120]\n")
     (folder / "reference.csv").write_text("age\n70\n\n80\n")
-    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", "--bins", "2", "-o", "m")
+    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", *TWO, "-o", "m")
     assert load("m.dpo").model_.counts.counts.tolist() == [1, 2]
 
 
@@ -170,7 +253,7 @@ def test_one_record_is_one_row_wherever_it_stands(folder):
 
 def test_values_that_do_not_parse_count_in_the_first_bin(folder):
     (folder / "reference.csv").write_bytes(b"id,age,bmi\n" + b"p,x,\xff\n" * 500 + b"q,119,79\n" * 200)
-    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", "--bins", "2", "-o", "m")
+    run("fit", "reference.csv", "--features", "features.toml", "--epsilon", "1000", *TWO, "-o", "m")
     assert load("m.dpo").model_.counts.counts.tolist() == [500, 0, 0, 200]
 
 
@@ -196,10 +279,22 @@ def change(**files):
         (change(reference_csv=""), FIT, "needs a header line"),
         (change(), (*FIT[:5], "0", *FIT[6:]), "epsilon must be a positive number, got '0'"),
         (change(), (*FIT[:5], "nan", *FIT[6:]), "epsilon must be a positive number"),
-        (change(), (*FIT, "--bins", "x"), "--bins must be 'auto'"),
-        (change(), (*FIT, "--bins", "0"), "bins must be a whole number of at least 1"),
-        (change(), (*FIT, "--k", "0"), "k must be a whole number of at least 1"),
+        (change(), (*GRID, "--bins", "x"), "--bins must be 'auto'"),
+        (change(), (*GRID, "--bins", "0"), "bins must be a whole number of at least 1"),
+        (change(), (*GRID, "--k", "0"), "k must be a whole number of at least 1"),
         (change(), (*FIT, "--n-hint", "lots"), "n_hint must be a public guess"),
+        (change(), (*KINDS["forest"], "--bins", "4"), "--bins means nothing to a DPForest"),
+        (change(), (*KINDS["marginals"], "--trees", "4"), "--trees means nothing to a DPMarginals"),
+        (change(), (*KINDS["grid"], "--tree-seed", "4"), "--tree-seed means nothing to a DPGridKNN"),
+        (change(), (*KINDS["forest"], "--depth", "deep"), "--depth must be 'auto' or a whole number, got 'deep'"),
+        (change(), (*KINDS["forest"], "--subspace", "2,x"), "--subspace must be a number, or numbers"),
+        (change(), (*KINDS["forest"], "--trees", "0"), "n_trees must be a whole number of at least 1"),
+        (change(), (*PLAN, "--rows", "100", "--epsilon", "inf"), "--epsilon must be finite"),
+        (change(), (*PLAN, "--rows", "100", "--epsilon", "x"), "epsilon must be a positive number"),
+        (change(features_toml=None), (*PLAN, "--rows", "100", "--epsilon", "1"), "features.toml does not exist"),
+        (change(model_dpo="x"), ("explain", "model.dpo", "points.csv"), "not a model file"),
+        (change(), ("explain", "model.dpo", "points.csv", "-o", "why.gif"), "--output must be a .png or .svg file"),
+        (change(why_png="x"), ("explain", "model.dpo", "points.csv", "-o", "why.png"), "why.png exists"),
         (change(model_dpo="x"), FIT, "model.dpo exists"),
         (change(), (*FIT[:-1], "model.secret.dpo"), "is publishable"),
         (change(), ("fit", "features.toml", *FIT[2:]), "must be a .csv or .parquet file"),

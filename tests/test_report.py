@@ -185,7 +185,7 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
     page = _Page()
     page.feed(text)
     assert page.open == []
-    assert len(page.sources) == 6
+    assert len(page.sources) == 8
     assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert not re.search(r"https?://|url\(|@import", re.sub(r'src="data:[^"]*"', "", text))
@@ -196,7 +196,7 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
         assert one.paper.figure in shown
     assert sorted(path.name for path in (folder / "figures").iterdir()) == sorted(
         f"{name}.{kind}"
-        for name in ("attack", "figure1", "figure2", "ladder", "point", "splits")
+        for name in ("attack", "comparison", "figure1", "figure2", "ladder", "point", "ranks", "splits")
         for kind in ("png", "svg")
     )
 

@@ -27,7 +27,7 @@ __all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
 
 NAMES = ("forest", "marginals", "grid")
 CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
-MOST_CELLS = 10_000
+MOST_CELLS = 2000
 RANGE = (0.0, 1.0)
 USEFUL = 0.9
 """Of the way from chance to plain k-NN: from there on a detector is called useful."""
@@ -106,45 +106,68 @@ def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", 
     made = [_made_up(simulated, n_features, seed) for seed in range(FITS)]
     plain = float(np.mean([_auroc(KNN(RANGE, k=10).fit(one.reference), one) for one in made]))
     chosen = choose(n_features, n_rows, epsilon) if name == "auto" else name
-
-    def outlook(which: str, at: float) -> Outlook | None:
-        return _outlook(which, made, at, factor, arguments)
-
-    outlooks = {which: outlook(which, epsilon) for which in NAMES}
-    ladder = {step: outlooks[chosen] if step == 0 else outlook(chosen, epsilon * 2.0**step) for step in STEPS}
-    good = [step for step, found in ladder.items() if found and found.auroc - 0.5 >= USEFUL * (plain - 0.5)]
-    useful = epsilon * 2.0 ** min(good) if good else None
+    maker = _Maker(made, factor, arguments)
+    outlooks = {which: maker.outlook(which, epsilon) for which in NAMES}
+    useful = None
+    if outlooks[chosen] is not None:
+        wanted = 0.5 + USEFUL * (plain - 0.5)
+        others = (epsilon * 2.0**step for step in STEPS)
+        useful = next((other for other in others if maker.mean_auroc(chosen, other) >= wanted), None)
     return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful)
 
 
-def _outlook(which: str, made: list[_Made], epsilon: float, factor: float, arguments: dict[str, Any]) -> Outlook | None:
-    more = {"max_cells": MOST_CELLS} if which == "grid" else {}
-    runs = []
-    for seed, one in enumerate(made):
-        private = detector_class(which)(
-            epsilon * factor, bounds=RANGE, n_hint=len(one.reference), unsafe_seed=seed, **more, **arguments
-        )
+@dataclass(frozen=True)
+class _Maker:
+    """Fits on made-up rows."""
+
+    made: list[_Made]
+    factor: float
+    """Rows that are meant for each that is simulated."""
+    arguments: dict[str, Any]
+
+    def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
+        """A fit on each set of made-up rows, or on none of its rows."""
+        more = {"max_cells": MOST_CELLS} if which == "grid" else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
+            return [
+                detector_class(which)(
+                    epsilon * self.factor,
+                    bounds=RANGE,
+                    n_hint=len(one.reference),
+                    unsafe_seed=seed,
+                    **more,
+                    **self.arguments,
+                ).fit(one.reference[:0] if control else one.reference)
+                for seed, one in enumerate(self.made)
+            ]
+
+    def aurocs(self, fits: list[Any]) -> list[float]:
+        return [_auroc(fitted, one) for fitted, one in zip(fits, self.made, strict=True)]
+
+    def mean_auroc(self, which: str, epsilon: float) -> float:
+        return float(np.mean(self.aurocs(self.fits(which, epsilon))))
+
+    def outlook(self, which: str, epsilon: float) -> Outlook | None:
+        """What to expect; None for a grid of more cells than can be told apart."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
-                fitted = private.fit(one.reference)
-                found = (_auroc(fitted, one), fitted.model_, _count_around(fitted.model_, one))
-                runs.append((*found, _auroc(private.fit(one.reference[:0]), one)))
+            fits = self.fits(which, epsilon)
         except TooManyCellsError:
             return None
-    aurocs, models, counts, controls = zip(*runs, strict=True)
-    paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
-    return Outlook(
-        detector=models[0].detector,
-        partition=described(models[0].partition),
-        cells=models[0].partition.n_cells,
-        publishable=models[0].counts.publishable,
-        noise=paid.scale * factor,
-        expected=float(np.median(counts)) * factor,
-        auroc=float(np.mean(aurocs)),
-        spread=float(np.std(aurocs)),
-        control=float(np.mean(controls)),
-    )
+        models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
+        counts = [_count_around(model, one) for model, one in zip(models, self.made, strict=True)]
+        paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+        return Outlook(
+            detector=models[0].detector,
+            partition=described(models[0].partition),
+            cells=models[0].partition.n_cells,
+            publishable=models[0].counts.publishable,
+            noise=paid.scale * self.factor,
+            expected=float(np.median(counts)) * self.factor,
+            auroc=float(np.mean(aurocs)),
+            spread=float(np.std(aurocs)),
+            control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
+        )
 
 
 def _auroc(fitted: Any, made: _Made) -> float:

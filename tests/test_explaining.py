@@ -1,0 +1,93 @@
+"""Explanations: contributions add up, follow from released counts alone, and point at what is odd."""
+
+import numpy as np
+import pytest
+
+from dpoutlier import DPForest, DPGridKNN, DPMarginals, Forest, Marginals, load
+from dpoutlier.scoring.log_counts import UNIT
+
+RNG = np.random.default_rng(0)
+ROWS = RNG.normal(size=(3000, 6))
+POINTS = np.zeros((3, 6))
+POINTS[1, 2] = 5
+POINTS[2, [0, 5]] = -4, 4
+NAMES = {name: (-6, 6) for name in "abcdef"}
+FITTED = {
+    "forest": DPForest(5, bounds=NAMES, n_hint=3000).fit(ROWS),
+    "marginals": DPMarginals(2, bounds=NAMES).fit(ROWS),
+    "forest's twin": Forest(NAMES).fit(ROWS),
+    "marginals' twin": Marginals(NAMES).fit(ROWS),
+}
+EACH = pytest.mark.parametrize("detector", FITTED.values(), ids=FITTED)
+
+
+@EACH
+def test_contributions_add_up_to_the_score_beyond_the_typical_one(detector):
+    found = detector.explain(POINTS)
+    assert found.features == tuple("abcdef")
+    assert len(found) == 3
+    assert (found.scores == detector.outlier_scores(POINTS)).all()
+    np.testing.assert_allclose(found.contributions.sum(axis=1), found.scores - found.typical_score, atol=1e-8)
+
+
+@EACH
+def test_the_odd_features_contribute_most_and_their_cells_are_empty(detector):
+    found = detector.explain(POINTS)
+    assert found.contributions[1].argmax() == 2
+    assert set(np.argsort(found.contributions[2])[-2:]) == {0, 5}
+    assert [name for name, _, _ in found.ranking(1)][0] == "c"
+    assert found.empty[1, 2] > 0.3
+    assert found.empty[0].max() < 0.2
+    assert found.ranking(2) == sorted(found.ranking(2), key=lambda entry: -entry[1])
+
+
+@pytest.mark.parametrize("name", ["forest's twin", "marginals' twin"])
+def test_without_noise_the_typical_score_is_the_mean_over_the_reference_rows(name):
+    found = FITTED[name].explain(POINTS)
+    assert found.typical_score == pytest.approx(FITTED[name].outlier_scores(ROWS).mean(), abs=1e-8)
+
+
+def test_marginals_by_hand():
+    """Three rows in bins (2, 1) of one feature: log 2 and log 1, and a typical row has (2 log 2 + log 1) / 3."""
+    twin = Marginals((0, 1), bins=2).fit([[0.1], [0.2], [0.7]])
+    found = twin.explain([[0.1], [0.9]])
+    typical = -2 * np.log(2) / 3
+    assert found.typical_score == pytest.approx(typical)
+    np.testing.assert_allclose(found.contributions[:, 0], [-np.log(2) - typical, -typical], atol=1e-9)
+
+
+def test_a_tree_by_hand():
+    """One tree of one cut: four rows left, none right. Going right loses log 4 - log(1/2)."""
+    twin = Forest((0, 1), n_trees=1, depth=1, subspace=1).fit([[0.1, 0.1]] * 4)
+    j = int(twin.model_.partition.arrays().feature[0, 0])
+    point = np.full((1, 2), 0.1)
+    point[0, j] = 0.9
+    found = twin.explain(point)
+    assert found.contributions[0, j] == pytest.approx(np.log(8))
+    assert found.contributions[0, 1 - j] == 0
+    assert found.empty[0, j] == 1
+    assert np.isnan(found.empty[0, 1 - j])  # no cell looks at it
+
+
+def test_empty_means_not_above_the_floor():
+    detector = FITTED["marginals"]
+    model = detector.model_
+    counts = model.counts.counts[model.partition.cells(np.zeros((1, 6), np.uint32))[0, :, 1].astype(int)]
+    expected = (counts <= model.scorer.floor / UNIT).astype(float)
+    assert detector.explain([[-6.0] * 6]).empty[0].tolist() == expected.tolist()
+
+
+def test_a_loaded_model_explains_alike(tmp_path):
+    path = FITTED["forest"].save(tmp_path / "m")
+    assert (load(path).explain(POINTS).contributions == FITTED["forest"].explain(POINTS).contributions).all()
+
+
+def test_no_points_and_no_rows():
+    assert FITTED["forest"].explain(np.empty((0, 6))).contributions.shape == (0, 6)
+    found = Forest(NAMES, n_trees=3, depth=4).fit(ROWS[:0]).explain(POINTS)
+    np.testing.assert_allclose(found.contributions.sum(axis=1), found.scores - found.typical_score, atol=1e-8)
+
+
+def test_a_grid_says_who_can_explain():
+    with pytest.raises(TypeError, match="DPForest and DPMarginals can"):
+        DPGridKNN(1, bounds=NAMES, bins=2).fit(ROWS).explain(POINTS)
