@@ -230,22 +230,38 @@ def tree_word(seed: int, tree: int, purpose: int, i: int) -> int:
     return siphash_2_4(key, b"".join(n.to_bytes(8, "little") for n in (tree, purpose, i)))
 
 
-def tree_features(seed: int, tree: int, depth: int, size: int, n_features: int) -> list[int]:
-    """The feature of each level: the ``size`` features of the smallest words, in rounds of a new order each."""
-    drawn = sorted(range(n_features), key=lambda j: tree_word(seed, tree, 0, j))[:size]
+def deal_features(seed: int, sizes: Sequence[int], n_features: int) -> list[list[int]]:
+    """The features of each tree: cards from the top of a pack; when it is used up, from a new one, but none twice in a hand."""
+    pack: list[int] = []
+    packs, hands = 0, []
+    for size in sizes:
+        hand = [pack.pop(0) for _ in range(min(size, len(pack)))]
+        if len(hand) < size:
+            pack = sorted(range(n_features), key=lambda j, number=packs: tree_word(seed, number, 0, j))
+            packs += 1
+            for card in [card for card in pack if card not in hand][: size - len(hand)]:
+                pack.remove(card)
+                hand.append(card)
+        hands.append(hand)
+    return hands
+
+
+def tree_levels(seed: int, tree: int, depth: int, hand: Sequence[int]) -> list[int]:
+    """The feature of each level: the hand, in rounds of a new order each."""
     levels: list[int] = []
     for r in itertools.count():
         if len(levels) >= depth:
             return levels[:depth]
-        levels += [drawn[i] for i in sorted(range(size), key=lambda i: tree_word(seed, tree, 2 + r, i))]
+        order = sorted(range(len(hand)), key=lambda i, number=r: tree_word(seed, tree, 2 + number, i))
+        levels += [hand[i] for i in order]
     return levels
 
 
-def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, size: int) -> int:
+def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequence[int]) -> int:
     """The leaf of a point, counted from the left: go down, and keep the box in which the point lies."""
     low, high = [0] * len(point), [LATTICE] * len(point)
     node = 1
-    for feature in tree_features(seed, tree, depth, size, len(point)):
+    for feature in tree_levels(seed, tree, depth, hand):
         share = LATTICE * 35 // 100 + ((tree_word(seed, tree, 1, node) >> 32) * (LATTICE * 3 // 10) >> 32)
         cut = low[feature] + ((high[feature] - low[feature]) * share >> 32)
         right = point[feature] >= cut
@@ -257,9 +273,10 @@ def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, size: int)
 # Logarithms ------------------------------------------------------------------------------------------------------------
 
 
-def log_of_count(count: int, floor: Fraction) -> Decimal:
-    """log(max(count, floor)) times 2**32, to 40 digits."""
+def log_of_count(count: int, floor: Fraction, bend: Fraction = Fraction(0)) -> Decimal:
+    """The logarithm of m = max(count, floor), or with a bend of m / (m + bend), times 2**32, to 40 digits."""
     largest = max(Fraction(count), floor)
+    ratio = largest / (largest + bend) if bend else largest
     with localcontext() as context:
         context.prec = 40
-        return (Decimal(largest.numerator) / Decimal(largest.denominator)).ln() * 2**32
+        return (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln() * 2**32

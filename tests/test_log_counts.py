@@ -25,17 +25,21 @@ from dpoutlier.scoring.log_counts import UNIT, LogCounts
 quiet = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
 
 
-def terms_of(counts, floor, per_row=1):
+def terms_of(counts, floor, per_row=1, bend=0):
     out = np.empty(len(counts), np.int64)
-    log_terms(np.array(counts, np.int64), per_row, UNIT, floor, out)
+    log_terms(np.array(counts, np.int64), per_row, UNIT, floor, bend, out)
     return out
 
 
 @settings(max_examples=200)
-@given(st.lists(st.integers(-(2**38), 2**38), min_size=1, max_size=20), st.integers(1, 2**50))
-def test_logarithms_are_right_to_two_units(counts, floor):
-    for term, count in zip(terms_of(counts, floor).tolist(), counts):
-        assert abs(term - naive.log_of_count(count, Fraction(floor, UNIT))) < 2
+@given(
+    st.lists(st.integers(-(2**38), 2**38), min_size=1, max_size=20),
+    st.integers(1, 2**50),
+    st.one_of(st.just(0), st.integers(1, 2**55)),
+)
+def test_logarithms_are_right_to_two_units(counts, floor, bend):
+    for term, count in zip(terms_of(counts, floor, bend=bend).tolist(), counts):
+        assert abs(term - naive.log_of_count(count, Fraction(floor, UNIT), Fraction(bend, UNIT))) < 2
 
 
 def test_logarithms_are_frozen():
@@ -43,10 +47,12 @@ def test_logarithms_are_frozen():
     expected = [0, 2977044471, 4718503850, 9889527670, 29668583012, 110150645457]
     assert terms_of([1, 2, 3, 10, 1000, 2**37], UNIT // 2).tolist() == expected
     assert terms_of([-5, 0], UNIT // 2).tolist() == [-2977044472] * 2
+    assert terms_of([-5, 3, 1000], UNIT // 4, bend=8 * UNIT).tolist() == [-15017385627, -5580377925, -34223028]
 
 
-def test_logarithms_never_fall():
-    terms = terms_of(np.arange(1, 5000), UNIT // 2)
+@pytest.mark.parametrize("bend", [0, 8 * UNIT])
+def test_logarithms_never_fall(bend):
+    terms = terms_of(np.arange(1, 5000), UNIT // 2, bend=bend)
     assert (np.diff(terms) > 0).all()
 
 
@@ -55,16 +61,14 @@ def test_counts_in_parts_of_a_row():
 
 
 @pytest.mark.parametrize(
-    ("rate", "floor"),
-    [
-        (None, Fraction(1, 2)),
-        (Fraction(5), Fraction(1, 2)),
-        (Fraction(1, 8), Fraction(4)),
-        (Fraction(1, 64), Fraction(32)),
-    ],
+    ("rate", "scale"),
+    [(None, 1), (Fraction(5), 1), (Fraction(1, 8), 8), (Fraction(1, 64), 64), (Fraction(3, 7), Fraction(7, 3))],
 )
-def test_the_floor_is_half_the_scale_and_at_least_one_half(rate, floor):
-    assert Fraction(LogCounts().with_noise(rate).floor, UNIT) == floor
+def test_the_floor_is_a_part_of_the_scale_which_is_taken_to_be_one_at_least(rate, scale):
+    plain, soft = LogCounts().with_noise(rate), LogCounts(soft=True).with_noise(rate)
+    assert plain.floor == int(UNIT * scale / 2)
+    assert soft.floor == int(UNIT * scale / 4)
+    assert (plain.bend, soft.bend) == (0, 32 * soft.floor)
 
 
 PARTITIONS = {
@@ -86,16 +90,17 @@ def holders(partition):
 
 @pytest.mark.parametrize("name", PARTITIONS)
 @pytest.mark.parametrize("kind", ["dense", "exact", "keyed"])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_scores_are_those_of_the_definition(name, kind, threads):
+@pytest.mark.parametrize(("soft", "threads"), [(False, 1), (True, 3)])
+def test_scores_are_those_of_the_definition(name, kind, soft, threads):
     partition = PARTITIONS[name]
     holder = dict(holders(partition))[kind]
-    scorer = LogCounts(floor=3 * UNIT // 2)
+    scorer = LogCounts(soft, 3 * UNIT // 2)
     positions = np.random.default_rng(1).integers(0, 2**32, (300, 3), dtype=np.uint32)
     found = scorer.outlier_scores(positions, partition, holder, threads)
     ids = partition.cells(positions)
     rows = noisy_counts(holder, ids.reshape(-1, 2)).reshape(ids.shape[:2])
-    expected = -np.log(np.maximum(rows, 1.5)).mean(axis=1)
+    floored = np.maximum(rows, 1.5)
+    expected = (np.log(1 + 48 / floored) if soft else -np.log(floored)).mean(axis=1)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     one_by_one = [scorer.outlier_scores(positions[i : i + 1], partition, holder)[0] for i in range(50)]
     assert found[:50].tolist() == one_by_one
@@ -106,15 +111,18 @@ def test_terms_are_made_anew_for_another_rule_or_partition():
     margins, other = Margins((4, 6, 5)), Margins((6, 4, 5))
     point = np.full((1, 3), 2**32 - 1, np.uint32)
     scores = [
-        LogCounts(f).outlier_scores(point, m, holder)[0] for f in (UNIT, 8 * UNIT) for m in (margins, other, margins)
+        LogCounts(floor=f).outlier_scores(point, m, holder)[0]
+        for f in (UNIT, 8 * UNIT)
+        for m in (margins, other, margins)
     ]
     assert scores[0] == scores[2] != scores[1]
     assert scores[3] == scores[5] != scores[0]
 
 
+@pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("floor", [1, UNIT // 2, 12_345, 2**40])
-def test_the_highest_level_is_the_score_of_empty_cells(floor):
-    scorer, trees = LogCounts(floor), Trees(3, 7, 4)
+def test_the_highest_level_is_the_score_of_empty_cells(floor, soft):
+    scorer, trees = LogCounts(soft, floor), Trees(3, 7, 4)
     empty = ExactCounts(cell_ids([]), np.empty(0, np.int64))
     (score,) = scorer.outlier_scores(np.zeros((1, 3), np.uint32), trees, empty)
     levels = scorer.levels(trees)
@@ -125,7 +133,7 @@ def test_the_highest_level_is_the_score_of_empty_cells(floor):
 @pytest.mark.parametrize("floor", [0, -1, 1.5, True, 2**53])
 def test_an_impossible_floor_is_refused(floor):
     with pytest.raises(InvalidParameterError, match="floor must be"):
-        LogCounts(floor)
+        LogCounts(floor=floor)
 
 
 FEW_TREES = {"n_trees": 5, "depth": 4, "subspace": 3, "tree_seed": 9}
@@ -155,7 +163,8 @@ def test_the_floor_follows_from_the_noise_that_was_charged(make):
     model = make(0.7, bounds=(-6, 6), n_hint=400).fit(ROWS).model_
     (charge,) = model.charges
     assert charge.sensitivity == model.partition.cells_per_row
-    assert model.scorer.floor == int(UNIT / (2 * charge.rate))
+    assert model.scorer.floor == int(UNIT / ((4 if model.scorer.soft else 2) * charge.rate))
+    assert model.scorer.soft is (make is DPForest)
 
 
 def test_an_exact_score_by_hand():

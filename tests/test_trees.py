@@ -33,8 +33,9 @@ def trees_with_points(draw):
 
 def naive_leaves(trees: Trees, point):
     first = 0
-    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
-        yield first + naive.tree_leaf([int(p) for p in point], trees.seed, t, depth, size)
+    hands = naive.deal_features(trees.seed, trees.sizes, trees.n_features)
+    for t, (depth, hand) in enumerate(zip(trees.depths, hands)):
+        yield first + naive.tree_leaf([int(p) for p in point], trees.seed, t, depth, hand)
         first += 2**depth
 
 
@@ -73,10 +74,11 @@ def digest(trees: Trees) -> str:
 
 
 GOLDEN = {
-    Trees(3, 2, 4): "",
-    Trees(30, 32, 14): "",
-    Trees(100, 32, 14, (4,), 7): "",
-    Trees(1, 5, 3, (1,), 2**64 - 1): "",
+    Trees(3, 2, 4): "33e84a1103975a1418e1576206e8a15257b63b3b1591b9d83504bd92ecb38563",
+    Trees(30, 32, 14): "ef34bcd9a4d1e5aea8bfc93af71a2a1eb26fe32e0a4b243af0132bfd2b064b6b",
+    Trees(100, 32, 14, (4,), 7): "f1bfc3219d9903334966042f38928cb8f310a2072babb1f8cb621cd811c188b9",
+    Trees(1, 5, 3, (1,), 2**64 - 1): "a06d8319831be2e5cc35e663122addd385f1d537de371e05c0ec2080d4274c7f",
+    Trees(9, 20, 9, (2, 4, 8), 1): "074b8fa995106784b67b9a12cc9b7f2a524bc1a9254534eb276f8aae11e3d29e",
 }
 
 
@@ -88,8 +90,8 @@ def test_the_trees_of_a_seed_are_frozen(trees):
 
 def test_some_cuts_in_the_open():
     arrays = Trees(3, 2, 4).arrays()
-    assert arrays.feature.tolist() == []
-    assert arrays.cut[:8].tolist() == []
+    assert arrays.feature.tolist() == [[0, 2, 1, 2], [2, 1, 0, 0]]
+    assert arrays.cut[:5].tolist() == [0, 2281315518, 1861730917, 1880899282, 2435444277]
 
 
 def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
@@ -106,6 +108,19 @@ def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
         assert 0.35 <= root < 0.65
     roots = arrays.cut[arrays.first + 1]
     assert len(set(roots.tolist())) == trees.n_trees
+
+
+@pytest.mark.parametrize(("n_features", "subspace"), [(10, (4,)), (7, (2, 4, 8)), (3, (4,)), (30, (1,)), (100, (4,))])
+def test_features_are_dealt_evenly(n_features, subspace):
+    """After any number of trees two features were used equally often, or one of them once more."""
+    trees = Trees(n_features, 40, 5, subspace, 11)
+    arrays, used = trees.arrays(), np.zeros(n_features, int)
+    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
+        own = naive.deal_features(trees.seed, trees.sizes, n_features)[t]
+        assert len(set(own)) == size
+        assert set(arrays.feature[t, :depth].tolist()) <= set(own)
+        used[own] += 1
+        assert used.max() - used.min() <= 1
 
 
 def test_other_seeds_are_other_trees():
@@ -128,11 +143,13 @@ def test_a_row_lies_in_one_leaf_of_each_tree():
         (1, 0.01, (2, 3)),
         (100, 0.1, (2, 4)),
         (300, 1, (9, 8)),
-        (1000, 1, (16, 9)),
-        (5000, 0.5, (25, 10)),
+        (1000, 1, (16, 10)),
+        (1000, 2, (22, 11)),
+        (1000, 50, (32, 11)),
+        (5000, 0.5, (25, 12)),
         (10**5, 1, (32, 14)),
         (10**9, 5, (32, 14)),
-        (1, float("inf"), (32, 14)),
+        (1000, float("inf"), (32, 11)),
     ],
 )
 def test_the_rule_for_trees_and_depth(n_rows, epsilon, expected):

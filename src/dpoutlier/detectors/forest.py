@@ -29,7 +29,7 @@ class _OfTrees(PartitionedDetector):
     tree_seed: Any
 
     def _make_scorer(self) -> LogCounts:
-        return LogCounts()
+        return LogCounts(soft=True)
 
     def _by_rule(self) -> bool:
         for name, value in (("n_trees", self.n_trees), ("depth", self.depth)):
@@ -62,13 +62,13 @@ class _OfTrees(PartitionedDetector):
             **super()._arguments_of(model),
             "n_trees": trees.n_trees,
             "depth": trees.depth,
-            "subspace": trees.subspace,
+            "subspace": trees.subspace[0] if len(trees.subspace) == 1 else trees.subspace,
             "tree_seed": trees.seed,
         }
 
 
 class Forest(_OfTrees):
-    """Mean logarithm of the exact counts in the leaves of random trees. **Not private**: the twin of :class:`DPForest`.
+    """The soft mean logarithm of the exact counts in the leaves of random trees. **Not private**: the twin of :class:`DPForest`.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Forest(_OfTrees):
         *,
         n_trees: Any = "auto",
         depth: Any = "auto",
-        subspace: Any = (2, 4, 8),
+        subspace: Any = 4,
         tree_seed: int = 0,
         target_fpr: float | None = None,
         n_jobs: int | None = None,
@@ -126,9 +126,9 @@ class DPForest(_OfTrees, PrivateDetector):
     r"""Outlier detection by the noisy counts in the leaves of public random trees, under differential privacy.
 
     The trees come from a public seed and never look at the data. The score of a point y is
-    :math:`-\frac{1}{T} \sum_t \log \max(q^*_t(y), f)`, where :math:`q^*_t(y)` is the noisy count of its leaf in tree t and the
-    floor f half the scale of the noise, at least 1/2. A row lies in one leaf of each tree, so the noise has scale
-    T / epsilon: few trees, and each of few features, where rows and epsilon are few.
+    :math:`\frac{1}{T} \sum_t \log(1 + \frac{8 f}{\max(q^*_t(y), f / 4)})`, where :math:`q^*_t(y)` is the noisy count of its leaf in
+    tree t and f the scale of the noise, at least 1: between 0, in crowded leaves, and log 33, where all leaves are empty. A
+    row lies in one leaf of each tree, so the noise has scale T / epsilon: few trees, where rows and epsilon are few.
 
     Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
 
@@ -189,7 +189,7 @@ class DPForest(_OfTrees, PrivateDetector):
         n_hint: Any = None,
         n_trees: Any = "auto",
         depth: Any = "auto",
-        subspace: Any = (2, 4, 8),
+        subspace: Any = 4,
         tree_seed: int = 0,
         target_fpr: float | None = None,
         threshold_share: float = 0.05,

@@ -21,7 +21,7 @@ __all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
 
 MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 20, 2**22
 LEVELS_PER_FEATURE = 4
-DRAW, CUTS, ORDER = 0, 1, 2  # what a word of the public stream is for; each round of levels has an ORDER + its number
+PACK, CUTS, ORDER = 0, 1, 2  # what a word of the public stream is for; each round of levels has an ORDER + its number
 _PERSON = b"dpoutlier trees1"
 
 
@@ -29,8 +29,9 @@ _PERSON = b"dpoutlier trees1"
 class Trees:
     """A forest of public trees.
 
-    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Its
-    levels run through the s features in a random order, then in another one. All of it, and every cut, follows from the seed.
+    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Features
+    are dealt like cards, so that none comes up twice before all others came up once. The levels of a tree run through its
+    features in a random order, then in another one. All of it, and every cut, follows from the seed.
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (4, 5)
@@ -39,7 +40,7 @@ class Trees:
     n_features: int
     n_trees: int
     depth: int
-    subspace: tuple[int, ...] = (2, 4, 8)
+    subspace: tuple[int, ...] = (4,)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -133,8 +134,9 @@ def _arrays(trees: Trees) -> TreeArrays:
     first = np.append(0, np.cumsum(1 << depths)[:-1]).astype(np.int64)
     feature = np.zeros((trees.n_trees, int(depths.max())), np.int64)
     cut = np.zeros(trees.n_cells, np.uint32)
-    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes, strict=True)):
-        feature[t, :depth] = _features(key, t, depth, size, trees.n_features)
+    dealt = _deal(key, trees.sizes, trees.n_features)
+    for t, (depth, own) in enumerate(zip(trees.depths, dealt, strict=True)):
+        feature[t, :depth] = _levels(key, t, depth, own)
         grow(feature[t], _words(key, t, CUTS, 1 << depth), cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
 
@@ -145,21 +147,36 @@ def _words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[
     return words
 
 
-def _features(key: NDArray[np.uint64], tree: int, depth: int, size: int, n_features: int) -> NDArray[np.int64]:
-    """The feature of each level: a draw of ``size`` features, in a new random order for each round."""
-    drawn = np.argsort(_words(key, tree, DRAW, n_features), kind="stable")[:size]
-    rounds = -(-depth // size)
-    orders = [np.argsort(_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
-    return np.concatenate([drawn[order] for order in orders])[:depth]
+def _deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> list[NDArray[np.int64]]:
+    """Features of each tree, from the top of a shuffled pack; where that runs short, the rest comes from a new pack."""
+    pack, packs, dealt = np.empty(0, np.int64), 0, []
+    for size in sizes:
+        hand, pack = pack[:size], pack[size:]
+        if len(hand) < size:
+            fresh = np.argsort(_words(key, packs, PACK, n_features), kind="stable")
+            packs += 1
+            others = fresh[~np.isin(fresh, hand)]
+            more = others[: size - len(hand)]
+            hand, pack = np.append(hand, more), fresh[~np.isin(fresh, more)]
+        dealt.append(hand)
+    return dealt
+
+
+def _levels(key: NDArray[np.uint64], tree: int, depth: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The feature of each level: the tree's own features, in a new random order for each round."""
+    rounds = -(-depth // len(own))
+    orders = [np.argsort(_words(key, tree, ORDER + r, len(own)), kind="stable") for r in range(rounds)]
+    return np.concatenate([own[order] for order in orders])[:depth]
 
 
 def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
-    """(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
+    r"""(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
+
+    :math:`T = \text{round}(\sqrt{n \epsilon} / 2)` in 2..32, :math:`H = \text{round}(\log_2 n + 0.7 \log_2 \min(\epsilon, 2))` in 3..14.
 
     >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
-    (16, 9)
+    (16, 10)
     """
-    x = max(n_rows * epsilon_counts, 4.0)
-    n_trees = min(max(round(0.5 * math.sqrt(min(x, 2.0**14))), 2), 32)
-    depth = min(max(round(2 + 0.7 * math.log2(min(x, 2.0**20))), 3), 14)
+    n_trees = min(max(round(0.5 * math.sqrt(min(n_rows * epsilon_counts, 2.0**14))), 2), 32)
+    depth = min(max(round(math.log2(n_rows) + 0.7 * math.log2(min(epsilon_counts, 2.0))), 3), 14)
     return n_trees, depth

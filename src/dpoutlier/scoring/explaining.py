@@ -1,8 +1,8 @@
 r"""Which features make a point outlying: post-processing of released counts, free of charge.
 
 Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes
-away, :math:`\log \max(q^*(\text{parent}), f) - \log \max(q^*(\text{child}), f)`, is put down to the level's feature. Summed over
-levels and averaged over trees, the parts of all features add up to the score but for a constant. A typical row, one drawn from
+away, :math:`g(q^*(\text{parent})) - g(q^*(\text{child}))` with g the scoring rule's logarithm, is put down to the level's feature.
+Summed over levels and averaged over trees, the parts of all features add up to the score but for a constant. A typical row, one drawn from
 the released counts themselves, has such parts too; what a point has beyond that is its contribution.
 """
 
@@ -43,7 +43,7 @@ class _Levels:
     features: NDArray[np.int64]
     """Of each level."""
     logs: list[NDArray[np.float64]]
-    """For the root and each level: log of each node's noisy count, floored."""
+    """For the root and each level: the scoring rule's logarithm of each node's noisy count."""
     nodes: list[NDArray[np.int64]]
     """For the root and each level: the node that each point lies in."""
     weights: NDArray[np.float64]
@@ -62,7 +62,7 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
     empty, used = np.zeros_like(parts), np.zeros(partition.n_features)
     total = 0.0
     for t in range(partition.cells_per_row):
-        member = _member(partition, t, rows, cells[:, t], floor)
+        member = _member(partition, t, rows, cells[:, t], scorer)
         for level, j in enumerate(member.features):
             falls = member.logs[level][member.nodes[level]] - member.logs[level + 1][member.nodes[level + 1]]
             parts[:, j] += falls
@@ -77,7 +77,15 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
     return Contributions((parts - typical) / n, shares, total / n)
 
 
-def _member(partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], floor: float) -> _Levels:
+def _logarithm(rows: NDArray[np.float64], scorer: LogCounts) -> NDArray[np.float64]:
+    """As ``log_terms`` has it, in floats."""
+    floored = np.maximum(rows, scorer.floor / UNIT)
+    return np.asarray(np.log(floored) - (np.log(floored + scorer.bend / UNIT) if scorer.soft else 0.0))
+
+
+def _member(
+    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+) -> _Levels:
     if isinstance(partition, Trees):
         arrays = partition.arrays()
         first, depth = int(arrays.first[t]), int(arrays.depth[t])
@@ -94,7 +102,7 @@ def _member(partition: Partition, t: int, rows: NDArray[np.float64], cells: NDAr
     even = np.full(sizes[-1], 1 / sizes[-1])
     return _Levels(
         features=features,
-        logs=[np.log(np.maximum(values, floor)) for values in sums],
+        logs=[_logarithm(values, scorer) for values in sums],
         nodes=[(cells - first) // under for under in below],
         weights=positive / positive.sum() if positive.any() else even,
         children=below,

@@ -17,9 +17,9 @@ __all__ = ["MOST_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
 MOST_LEVELS = 128
 
 
-def geometric_levels(top: float, octaves: int = 10) -> NDArray[np.float64]:
-    """0 and a ladder of equal ratios over so many octaves up to ``top``."""
-    rungs = np.linspace(-octaves, 0.0, MOST_LEVELS - 2)
+def geometric_levels(top: float, octaves: int = 10, n: int = MOST_LEVELS - 1) -> NDArray[np.float64]:
+    """0 and a ladder of equal ratios over so many octaves up to ``top``; n levels in all."""
+    rungs = np.linspace(-octaves, 0.0, n - 1)
     return np.append(0.0, top * np.exp2(rungs))
 
 
