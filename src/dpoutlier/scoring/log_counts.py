@@ -33,8 +33,8 @@ N_LEVELS = 32
 class LogCounts:
     r"""Score with the mean logarithm of the noisy counts of the T cells that a point y lies in.
 
-    Plain, :math:`s_y = -\frac{1}{T} \sum_t \log \max(q^*_t(y), f)` with the floor f half the scale of the noise, at least 1/2. Below
-    that a count is noise, and says no more than "empty".
+    Plain, :math:`s_y = -\frac{1}{T} \sum_t \log \max(q^*_t(y), f)` with the floor f half the scale of the noise, at least 1/2.
+    Below that a count is noise, and says no more than "empty".
 
     Soft, :math:`s_y = \frac{1}{T} \sum_t \log(1 + \frac{32 f}{\max(q^*_t(y), f)})` with f a quarter of the scale of the noise, at
     least 1/4. It levels off where counts are far above the noise: how much denser one dense region is than another says nothing
@@ -96,7 +96,7 @@ class LogCounts:
         return 0.0 - totals / (partition.cells_per_row * TERM_UNIT)
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:  # noqa: ARG002 - the same for every partition
-        """Down from the score of a point that lies in empty cells only, which is the largest; close together where outliers score."""
+        """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
         empty = np.empty(1, np.int64)
         log_terms(np.zeros(1, np.int64), 1, UNIT, self.floor, self.bend, empty)
         highest = 0.0 - empty[0] / TERM_UNIT
