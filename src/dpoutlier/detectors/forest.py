@@ -75,7 +75,7 @@ class Forest(_OfTrees):
     bounds : Bounds, dict, pair or path
         The public range of each feature; see :class:`~dpoutlier.Bounds`.
     n_trees, depth, subspace, tree_seed
-        See :class:`DPForest`; "auto" follows the same rule with the true number of rows and an infinite epsilon.
+        See :class:`DPForest`; "auto" follows the same rule with the true number of rows, as for an infinite epsilon.
     target_fpr : float, optional
         Set the threshold so that about this share of the reference rows lies above it.
     n_jobs : int, optional
@@ -148,7 +148,7 @@ class DPForest(_OfTrees, PrivateDetector):
     n_trees : int or "auto"
         "auto" takes the number from ``n_hint`` and epsilon: 2 to 32.
     depth : int or "auto"
-        Most levels of a tree, and never more than four for each of its features. "auto": 3 to 14.
+        Most levels of a tree, and never more than three for each of its features. "auto": 3 to 14.
     subspace : int or sequence of int
         Features of a tree; several numbers are taken in turn.
     tree_seed : int

@@ -20,7 +20,8 @@ from dpoutlier.partitions.partition import CellIds, ids_below_64_bits
 __all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
 
 MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 20, 2**22
-LEVELS_PER_FEATURE = 4
+LEVELS_PER_FEATURE = 3
+MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 PACK, CUTS, ORDER = 0, 1, 2  # what a word of the public stream is for; each round of levels has an ORDER + its number
 _PERSON = b"dpoutlier trees1"
 
@@ -29,12 +30,12 @@ _PERSON = b"dpoutlier trees1"
 class Trees:
     """A forest of public trees.
 
-    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 4 s)``. Features
+    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 3 s)``. Features
     are dealt like cards, so that none comes up twice before all others came up once. The levels of a tree run through its
     features in a random order, then in another one. All of it, and every cut, follows from the seed.
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
-    (4, 5)
+    (3, 5)
     """
 
     n_features: int
@@ -172,12 +173,13 @@ def _levels(key: NDArray[np.uint64], tree: int, depth: int, own: NDArray[np.int6
 def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
     r"""(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
 
-    :math:`T = \text{round}(\sqrt{n \epsilon} / 2)`, in 2..32, and :math:`H = \text{round}(\log_2 n + 0.7 \log_2 \min(\epsilon, 2))`, in
-    3..14. The constants were found on 28 public tables; docs/detectors.md has what else was tried.
+    With :math:`x = n \epsilon`, at least 4: :math:`T = \text{round}(\sqrt{x} / 2)` in 2..32 and :math:`H = \text{round}(2 + 0.7 \log_2 x + g)`
+    in 3..14, where g grows from 0 at 256 rows to 0.6 at 2,048. The constants were found on public tables: docs/detectors.md.
 
     >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
-    (16, 10)
+    (16, 9)
     """
-    n_trees = min(max(round(0.5 * math.sqrt(min(n_rows * epsilon_counts, 2.0**14))), 2), 32)
-    depth = min(max(round(math.log2(n_rows) + 0.7 * math.log2(min(epsilon_counts, 2.0))), 3), 14)
-    return n_trees, depth
+    x = max(n_rows * min(epsilon_counts, MOST_EPSILON), 4.0)
+    more = min(max(0.2 * math.log2(n_rows / 256), 0.0), 0.6)
+    n_trees = min(max(round(0.5 * math.sqrt(x)), 2), 32)
+    return n_trees, min(max(round(2 + 0.7 * math.log2(x) + more), 3), 14)
