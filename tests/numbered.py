@@ -5,7 +5,7 @@ from hashlib import sha256
 from itertools import product
 
 from dpoutlier.experiments.measure.choice import Choice
-from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, SYNTHETIC, Compared
+from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC, Compared
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.rows import Row
 from dpoutlier.experiments.measure.runner import Results
@@ -72,14 +72,14 @@ def numbered_comparison(study=TINY):
     rows = []
     for dataset in (*study.sets, *study.tables):
         for method, control in (
-            *((method, False) for method in (*DETECTORS, *SYNTHETIC, *EXACT)),
+            *((method, False) for method in (*DETECTORS, *SYNTHETIC, GRID_TWIN, *EXACT)),
             *((method, True) for method in DETECTORS),
         ):
             for epsilon in (None,) if method in EXACT else map(float, study.compared_epsilons):
                 values = [
                     compared_number(dataset, method, metric, control=control, epsilon=epsilon) for metric in METRICS
                 ]
-                for split, seed in product(range(2), (None,) if epsilon is None else range(2)):
+                for split, seed in product(range(2), (None,) if epsilon is None or method == GRID_TWIN else range(2)):
                     moved = [
                         value + (split - 0.5) * 0.1 + ((seed or 0) - 0.5) * 0.06 * (seed is not None)
                         for value in values

@@ -89,7 +89,8 @@ def _study(sets: str, *, quick: bool) -> "Study":
     from dpoutlier.experiments.measure.public_tables import tables_at_hand  # noqa: PLC0415
     from dpoutlier.experiments.measure.study import FULL, QUICK  # noqa: PLC0415
 
-    study = replace(QUICK if quick else FULL, tables=tables_at_hand())
+    study = QUICK if quick else FULL
+    study = replace(study, tables=tuple(name for name in study.tables if name in tables_at_hand()))
     if sets == "all":
         return study
     wanted = {dataset_named(name.strip()).name for name in sets.split(",")}

@@ -19,13 +19,15 @@ _CLASSES: dict[str, Any] = {"forest": DPForest, "marginals": DPMarginals, "grid"
 DETECTOR_NAMES = ("auto", *_CLASSES)
 
 
-def choose(n_features: int, n_hint: int | Literal["buy"] | None, epsilon: float) -> Name:
-    """The detector for these public numbers. ``docs/detectors.md`` has the table and what it was measured on.
+def choose(n_features: int, n_hint: int | None, epsilon: float) -> Name:  # noqa: ARG001 - they are all that may be asked
+    """The detector for these public numbers: always the forest, since nothing was measured to be better anywhere.
+
+    On simulated mixtures of 1 to 3 features, 500 to 500,000 rows and epsilon .1 and 1 the paper's grid never reached it; over 28
+    public tables of 3 to 61 features it has the best mean at every epsilon from .075 to 5. ``docs/detectors.md`` has the table.
 
     >>> choose(n_features=20, n_hint=5000, epsilon=0.5)
     'forest'
     """
-    del n_features, n_hint, epsilon
     return "forest"
 
 

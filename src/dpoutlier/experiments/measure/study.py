@@ -52,7 +52,15 @@ class Study:
 
 
 FULL = Study("full")
-QUICK = Study("quick", splits=2, seeds=2, bins=(2, 3, 10), answers=5_000)
+LARGE_TABLES = {"satellite", "satimage-2", "page-blocks0", "digits-8", "segment0", "kc1"}
+QUICK = Study(
+    "quick",
+    splits=2,
+    seeds=2,
+    bins=(2, 3, 10),
+    answers=5_000,
+    tables=tuple(table.name for table in PUBLIC_TABLES if table.name not in LARGE_TABLES),
+)
 COMPARISON = "comparison"
 
 

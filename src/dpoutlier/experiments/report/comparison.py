@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, SYNTHETIC, Compared
+from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC, Compared
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.study import Study
 
-__all__ = ["PRIVATE", "Comparison", "compared_table", "sets_table", "tests_table"]
+__all__ = ["PRIVATE", "SHOWN", "Comparison", "compared_table", "sets_table", "tests_table"]
 
 PRIVATE = (*(name for name in DETECTORS if name != "default"), *SYNTHETIC)
 """What is ranked: the default is one of these."""
+SHOWN = (*DETECTORS, *SYNTHETIC, GRID_TWIN, *EXACT)
 LEVEL = 0.05
 Key = tuple[str, str, bool, float | None]
 
@@ -109,7 +110,7 @@ def compared_table(comparison: Comparison) -> pa.Table:
     """Mean over the sets of each group: a line for each method, metric and epsilon."""
     records = []
     for group, sets in comparison.groups.items():
-        for method in (*DETECTORS, *SYNTHETIC, *EXACT):
+        for method in SHOWN:
             for epsilon in (None,) if method in EXACT else comparison.study.compared_epsilons:
                 for control in (False, True) if method in DETECTORS else (False,):
                     record = {"sets": group, "method": method, "control": control, "epsilon": epsilon}
@@ -125,7 +126,7 @@ def sets_table(comparison: Comparison) -> pa.Table:
     for name in comparison.sets:
         for epsilon in comparison.study.compared_epsilons:
             record = {"dataset": name, "epsilon": epsilon}
-            record |= {m: comparison.of_set(name, m, epsilon) for m in (*DETECTORS, *SYNTHETIC, *EXACT)}
+            record |= {m: comparison.of_set(name, m, epsilon) for m in SHOWN}
             record |= {f"{m}, control": comparison.of_set(name, m, epsilon, control=True) for m in DETECTORS}
             records.append(record)
     return pa.Table.from_pylist(records)

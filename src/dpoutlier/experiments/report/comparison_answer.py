@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, SYNTHETIC
+from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT
 from dpoutlier.experiments.report.answers import Answer
-from dpoutlier.experiments.report.comparison import Comparison
+from dpoutlier.experiments.report.comparison import SHOWN, Comparison
 from dpoutlier.experiments.report.wording import decimals
 
 __all__ = ["TITLES", "compared_lines", "detectors_answer"]
@@ -17,7 +17,7 @@ TITLES = {
     "KNN": "k-NN, not private",
     "Forest": "Forest, not private",
     "Marginals": "Marginals, not private",
-    "GridKNN": "GridKNN (b = 2), not private",
+    "GridKNN": "GridKNN (same b), not private",
 }
 
 
@@ -41,7 +41,7 @@ def compared_lines(comparison: Comparison) -> list[dict[str, str]]:
     """A line for each method: mean AUROC at each epsilon, for each group of sets."""
     lines = []
     for method, control in (
-        *((method, False) for method in (*DETECTORS, *SYNTHETIC, *EXACT)),
+        *((method, False) for method in SHOWN),
         *((method, True) for method in DETECTORS),
     ):
         title = TITLES.get(method, method)
