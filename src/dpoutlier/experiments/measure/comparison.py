@@ -31,7 +31,7 @@ __all__ = [
 
 K = 10
 MOST_CELLS = 1000
-"""Of a walk on the grid: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001 at most."""
+"""Of a walk on the grid: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""
 
 
 class Compared(NamedTuple):
