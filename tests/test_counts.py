@@ -14,7 +14,9 @@ from dpoutlier import tables
 from dpoutlier.domain import Domain
 from dpoutlier.kernels.count_grid import BLOCK
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.partition import cell_numbers
+from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Rows
 from dpoutlier.trusted import counts as counting
 from dpoutlier.trusted.counts import count_rows
@@ -113,3 +115,19 @@ def test_no_rows_have_no_cells():
         counts = count_rows([Rows(np.empty((0, len(bins))), domain)], Grid(bins), 2)
         assert counts.ids.shape == (0, 2)
         assert counts.counts.shape == (0,)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("partition", [Trees(5, 7, 6, (2, 4), 3), Margins((10, 3, 1, 7, 2))], ids=lambda p: p.name)
+@pytest.mark.parametrize("threads", [1, 3])
+def test_forests_and_marginals_count_each_row_in_each_member(partition, order, threads, monkeypatch):
+    """Over several blocks and chunks, from floats and from positions, against the cells of one row after the other."""
+    monkeypatch.setattr(counting, "CHUNK", 900)
+    monkeypatch.setattr(counting, "BLOCK_VALUES", 5 * 64)
+    with np.errstate(over="ignore"):
+        X = np.asarray(some_rows(2503, 5, 1), order=order)
+    rows = Rows(X, Domain((0.0,) * 5, (1.0,) * 5))
+    expected = Counter(cell_numbers(partition.cells(rows[:])))
+    assert found(count_rows([rows], partition, threads)) == dict(sorted(expected.items()))
+    assert found(count_rows([rows[:]], partition, threads)) == dict(sorted(expected.items()))
+    assert sum(expected.values()) == 2503 * partition.cells_per_row

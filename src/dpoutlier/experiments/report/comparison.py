@@ -16,7 +16,7 @@ from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.study import Study
 
-__all__ = ["PRIVATE", "SHOWN", "Comparison", "compared_table", "sets_table", "tests_table"]
+__all__ = ["PRIVATE", "SHOWN", "Comparison", "compared_table", "leads_table", "sets_table"]
 
 PRIVATE = (*(name for name in DETECTORS if name != "default"), *SYNTHETIC)
 """What is ranked: the default is one of these."""
@@ -132,7 +132,7 @@ def sets_table(comparison: Comparison) -> pa.Table:
     return pa.Table.from_pylist(records)
 
 
-def tests_table(comparison: Comparison) -> pa.Table:
+def leads_table(comparison: Comparison) -> pa.Table:
     """Each ranked method: its mean rank, and the lead of the best one over it; without an epsilon, over all of them."""
     records = []
     for epsilon in (*comparison.study.compared_epsilons, None):

@@ -16,7 +16,7 @@ from dpoutlier.experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.comparison import Comparison, compared_table, sets_table, tests_table
+from dpoutlier.experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
 from dpoutlier.experiments.report.figures import FIGURES, draw_all, draw_comparison
 from dpoutlier.experiments.report.judgements import Judgement, judge_claims
 from dpoutlier.experiments.report.page import page
@@ -56,7 +56,7 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
         pa.Table.from_pylist(results.attack),
         compared_table(comparison),
         sets_table(comparison),
-        tests_table(comparison),
+        leads_table(comparison),
     )
     tables = dict(zip(TABLES, contents, strict=True))
     drawn = [*draw_all(summary, results.attack), *draw_comparison(comparison)]
