@@ -173,8 +173,8 @@ def _levels(key: NDArray[np.uint64], tree: int, depth: int, own: NDArray[np.int6
 def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
     r"""(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
 
-    With :math:`x = n \epsilon`, at least 4: :math:`T = \sqrt{x} / 2` in 2..32 and :math:`H = 2 + 0.7 \log_2 x + g` in 3..14, both rounded;
-    g grows from 0 at 256 rows to 0.6 at 2,048. The constants were found on public tables: docs/detectors.md.
+    With :math:`x = n \epsilon`, at least 4: :math:`T = \sqrt{x} / 2`, in 2..32, and :math:`H = 2 + 0.7 \log_2 x + g`, in 3..14, both
+    rounded; g grows from 0 at 256 rows to 0.6 at 2,048. The constants were found on public tables: docs/detectors.md.
 
     >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
     (16, 9)
