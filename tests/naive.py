@@ -247,27 +247,28 @@ def deal_features(seed: int, sizes: Sequence[int], n_features: int) -> list[list
 
 
 def tree_levels(seed: int, tree: int, depth: int, hand: Sequence[int]) -> list[int]:
-    """The feature of each level: the hand, in rounds of a new order each."""
+    """The card of the hand that each level cuts, by its place: all of them, in rounds of a new order each."""
     levels: list[int] = []
     for r in itertools.count():
         if len(levels) >= depth:
             return levels[:depth]
-        order = sorted(range(len(hand)), key=lambda i, number=r: tree_word(seed, tree, 2 + number, i))
-        levels += [hand[i] for i in order]
+        order = sorted(range(len(hand)), key=lambda i, number=r: tree_word(seed, tree, 1 + number, i))
+        levels += order
     return levels
 
 
 def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequence[int]) -> int:
     """The leaf of a point, counted from the left: go down, and keep the box in which the point lies."""
-    low, high = [0] * len(point), [LATTICE] * len(point)
-    node = 1
-    for feature in tree_levels(seed, tree, depth, hand):
-        share = LATTICE * 35 // 100 + ((tree_word(seed, tree, 1, node) >> 32) * (LATTICE * 3 // 10) >> 32)
-        cut = low[feature] + ((high[feature] - low[feature]) * share >> 32)
-        right = point[feature] >= cut
-        (low if right else high)[feature] = cut
-        node = 2 * node + right
-    return node - 2**depth
+    low, high, path = [0] * len(hand), [LATTICE] * len(hand), [1] * len(hand)
+    leaf = 0
+    for i in tree_levels(seed, tree, depth, hand):
+        share = LATTICE * 35 // 100 + ((tree_word(seed, tree, 64 + i, path[i]) >> 32) * (LATTICE * 3 // 10) >> 32)
+        cut = low[i] + ((high[i] - low[i]) * share >> 32)
+        right = point[hand[i]] >= cut
+        (low if right else high)[i] = cut
+        path[i] = 2 * path[i] + right
+        leaf = 2 * leaf + right
+    return leaf
 
 
 # Logarithms ------------------------------------------------------------------------------------------------------------

@@ -61,13 +61,13 @@ def test_marginals_by_hand():
 
 
 def test_a_tree_by_hand():
-    """One tree of one cut: four rows left, none right. Going right loses log(4 / 12) - log(1/4 / 8 1/4)."""
+    """One tree of one cut: four rows left, none right. Going right loses log(4 / 6) - log(1/4 / 2 1/4)."""
     twin = Forest((0, 1), n_trees=1, depth=1, subspace=1).fit([[0.1, 0.1]] * 4)
     j = int(twin.model_.partition.arrays().feature[0, 0])
     point = np.full((1, 2), 0.1)
     point[0, j] = 0.9
     found = twin.explain(point)
-    assert found.contributions[0, j] == pytest.approx(np.log(11))
+    assert found.contributions[0, j] == pytest.approx(np.log(6))
     assert found.contributions[0, 1 - j] == 0
     assert found.empty[0, j] == 1
     assert np.isnan(found.empty[0, 1 - j])  # no cell looks at it

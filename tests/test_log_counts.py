@@ -68,7 +68,7 @@ def test_the_floor_is_a_part_of_the_scale_which_is_taken_to_be_one_at_least(rate
     plain, soft = LogCounts().with_noise(rate), LogCounts(soft=True).with_noise(rate)
     assert plain.floor == int(UNIT * scale / 2)
     assert soft.floor == int(UNIT * scale / 4)
-    assert (plain.bend, soft.bend) == (0, 32 * soft.floor)
+    assert (soft.floor_of(1), soft.floor_of(4)) == (soft.floor, 2 * soft.floor)
 
 
 PARTITIONS = {
@@ -88,6 +88,25 @@ def holders(partition):
     yield "keyed", KeyedCounts(cell_ids(occupied), counts[occupied], b"k" * 32, b"s" * 16, LAW)
 
 
+def by_definition(partition, holder, ids, rows, floor):
+    """The soft score, with the sum over one feature taken over leaves by their bits."""
+    every = noisy_counts(holder, cell_ids(range(partition.n_cells)))
+    g = lambda q, f: np.log(1 + 8 * f / np.maximum(q, f))  # noqa: E731
+    total = g(rows, floor)
+    if isinstance(partition, Trees):
+        arrays = partition.arrays()
+        for t, depth in enumerate(partition.depths):
+            levels = arrays.feature[t, :depth].tolist()
+            own, leaves = sorted(set(levels)), np.arange(2**depth)
+            for j in own if len(own) > 1 else ():
+                same = sum(1 << (depth - 1 - level) for level in range(depth) if levels[level] != j)
+                for i in range(len(rows)):
+                    leaf = int(ids[i, t, 1]) - arrays.first[t]
+                    merged = arrays.first[t] + leaves[(leaves & same) == (leaf & same)]
+                    total[i, t] += g(every[merged].sum(), floor * np.sqrt(len(merged))) / (2 * len(own))
+    return total.mean(axis=1)
+
+
 @pytest.mark.parametrize("name", PARTITIONS)
 @pytest.mark.parametrize("kind", ["dense", "exact", "keyed"])
 @pytest.mark.parametrize(("soft", "threads"), [(False, 1), (True, 3)])
@@ -99,9 +118,8 @@ def test_scores_are_those_of_the_definition(name, kind, soft, threads):
     found = scorer.outlier_scores(positions, partition, holder, threads)
     ids = partition.cells(positions)
     rows = noisy_counts(holder, ids.reshape(-1, 2)).reshape(ids.shape[:2])
-    floored = np.maximum(rows, 1.5)
-    expected = (np.log(1 + 48 / floored) if soft else -np.log(floored)).mean(axis=1)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    expected = by_definition(partition, holder, ids, rows, 1.5) if soft else -np.log(np.maximum(rows, 1.5)).mean(axis=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 if soft else 1e-9)  # floors of sums are rounded down
     one_by_one = [scorer.outlier_scores(positions[i : i + 1], partition, holder)[0] for i in range(50)]
     assert found[:50].tolist() == one_by_one
 

@@ -74,11 +74,11 @@ def digest(trees: Trees) -> str:
 
 
 GOLDEN = {
-    Trees(3, 2, 4): "33e84a1103975a1418e1576206e8a15257b63b3b1591b9d83504bd92ecb38563",
-    Trees(30, 32, 14): "00f63206e1aaa8dae93f0a79a63c5b5417b92c2cab1004b37387d29a4bdb0bd9",
-    Trees(100, 32, 14, (4,), 7): "46d0528c8f8568b0cc029f861d5460de0f099c44eb5ed315a2e5dcf59ea45f1f",
-    Trees(1, 5, 3, (1,), 2**64 - 1): "a06d8319831be2e5cc35e663122addd385f1d537de371e05c0ec2080d4274c7f",
-    Trees(9, 20, 9, (2, 4, 8), 1): "760887f854ba8f28cc004d457dd44b321bd1e8d5d56ab8c27b472fe3802f1296",
+    Trees(3, 2, 4): "3dadbae190d14d3bd9e6e41f5869eb6a9646d035cfff7e5c68b1c21ba5e20bbf",
+    Trees(30, 32, 14): "f5f668a8101cef8308d921c44992b39cfd842540baff35657c47b43ee5dc7ed0",
+    Trees(100, 32, 14, (4,), 7): "8d3057d9cfd547c04a5843407bc1a0cdcec27c4abcfd502d5d08812b58ba5174",
+    Trees(1, 5, 3, (1,), 2**64 - 1): "ee3905248b847a26c41ede20e0a35adc84b3d44b79016cbed1dabc556d161ba5",
+    Trees(9, 20, 9, (2, 4, 8), 1): "3887d5cef0ac98bc72f0122ab19f3e2f31dd571d84778efa330c250ee2a2af9e",
 }
 
 
@@ -90,8 +90,8 @@ def test_the_trees_of_a_seed_are_frozen(trees):
 
 def test_some_cuts_in_the_open():
     arrays = Trees(3, 2, 4).arrays()
-    assert arrays.feature.tolist() == [[0, 2, 1, 2], [2, 1, 0, 0]]
-    assert arrays.cut[:5].tolist() == [0, 2281315518, 1861730917, 1880899282, 2435444277]
+    assert arrays.feature.tolist() == [[0, 2, 1, 0], [2, 0, 1, 2]]
+    assert arrays.cut[:5].tolist() == [0, 2374826322, 1921995794, 1921995794, 1595430821]
 
 
 def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
@@ -108,6 +108,46 @@ def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
         assert 0.35 <= root < 0.65
     roots = arrays.cut[arrays.first + 1]
     assert len(set(roots.tolist())) == trees.n_trees
+
+
+def test_a_tree_is_a_small_grid():
+    """A feature's cuts do not depend on the other features: each tree has at most 2**levels - 1 of them for each feature."""
+    trees = Trees(n_features=8, n_trees=6, depth=11, seed=2)
+    arrays = trees.arrays()
+    for t, depth in enumerate(trees.depths):
+        for j in set(arrays.feature[t, :depth].tolist()):
+            levels = np.flatnonzero(arrays.feature[t, :depth] == j)
+            cuts = {
+                int(arrays.cut[arrays.first[t] + node])
+                for level in levels
+                for node in range(2**level, 2 ** (level + 1))
+            }
+            assert len(cuts) == 2 ** len(levels) - 1
+
+
+@pytest.mark.parametrize("trees", [Trees(5, 4, 7, (1, 3, 4), 1), Trees(3, 2, 2, (3,), 0)], ids=repr)
+def test_coarser_counts_are_sums_over_one_feature(trees):
+    """Against sums over all pairs of leaves whose boxes differ in that feature only, by points in each leaf."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(-5, 50, trees.n_cells)
+    points = rng.integers(0, 2**32, (4000, trees.n_features), dtype=np.uint32)
+    leaves = trees.cells(points)[:, :, 1].astype(int)
+    arrays = trees.arrays()
+    found = {(part.cells.start, k): part for k, part in enumerate(trees.coarser(counts))}
+    places = iter(sorted(found, key=lambda place: place[1]))
+    for t, depth in enumerate(trees.depths):
+        own = sorted(set(arrays.feature[t, :depth].tolist()))
+        for j in own if len(own) > 1 else ():
+            part = found[next(places)]
+            assert part.cells == slice(arrays.first[t], arrays.first[t] + 2**depth)
+            assert part.among == len(own)
+            for i in range(5):
+                moved = np.repeat(points[i : i + 1], 4000, axis=0)
+                moved[:, j] = points[:, j]  # anywhere in feature j
+                others = set(trees.cells(moved)[:, t, 1].astype(int).tolist())
+                assert len(others) == part.merged
+                assert part.counts[leaves[i, t] - arrays.first[t]] == sum(counts[other] for other in others)
+    assert next(places, None) is None
 
 
 @pytest.mark.parametrize(("n_features", "subspace"), [(10, (4,)), (7, (2, 4, 8)), (3, (4,)), (30, (1,)), (100, (4,))])

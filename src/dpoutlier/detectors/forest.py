@@ -125,10 +125,11 @@ class Forest(_OfTrees):
 class DPForest(_OfTrees, PrivateDetector):
     r"""Outlier detection by the noisy counts in the leaves of public random trees, under differential privacy.
 
-    The trees come from a public seed and never look at the data. The score of a point y is
-    :math:`\frac{1}{T} \sum_t \log(1 + \frac{8 f}{\max(q^*_t(y), f / 4)})`, where :math:`q^*_t(y)` is the noisy count of its leaf in
-    tree t and f the scale of the noise, at least 1: between 0, in crowded leaves, and log 33, where all leaves are empty. A
-    row lies in one leaf of each tree, so the noise has scale T / epsilon: few trees, where rows and epsilon are few.
+    The trees come from a public seed and never look at the data. A point's score is the mean over the trees of
+    :math:`\log(1 + 2 f / \max(q^*, f / 4))`, where :math:`q^*` is the noisy count of its leaf and f the scale of the noise, at
+    least 1, and of half as much for its leaf with one feature left out; see :class:`~dpoutlier.scoring.log_counts.LogCounts`.
+    It is near 0 in crowded leaves and largest where all leaves are empty. A row lies in one leaf of each tree, so the noise has
+    scale T / epsilon: few trees, where rows and epsilon are few.
 
     Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
 

@@ -1,7 +1,7 @@
 """Random trees on the lattice: grow their cuts from a public key, and take many rows down to their leaves at once.
 
 A tree of depth h has its nodes in heap order: the root is 1, below node v are 2 v and 2 v + 1, and leaf i is node 2**h + i. All
-nodes of a level cut the same feature, each in a place of its own. Cuts and leaves of a tree start at the same index.
+nodes of a level cut the same feature. Cuts and leaves of a tree start at the same index.
 """
 
 from typing import Any, NamedTuple
@@ -38,10 +38,11 @@ def cut_words(key: Any, tree: int, purpose: int, out: Any) -> None:
 
 @kernel
 def grow(feature: Any, words: Any, cut: Any) -> None:
-    """Cuts of one tree into ``cut``, of 2**depth entries; entry 0 is not used.
+    """Cuts of one tree into ``cut``, of 2**depth entries; entry 0 is not used. ``feature`` numbers the tree's own features from 0.
 
-    A node that holds positions low..high - 1 of its feature cuts at low + (high - low) * u with u in [0.35, 0.65), in integers.
-    What holds a single position cannot be cut: then all of it goes right.
+    A node that holds positions low..high - 1 of its feature cuts at low + (high - low) * u with u in [0.35, 0.65), in integers. Of
+    all that was cut before, u depends on the cuts of the same feature alone: on ``words[feature, k]``, where k is 1 for its first
+    cut and becomes 2 k or 2 k + 1 to the left or right of a cut. What holds a single position cannot be cut: all of it goes right.
     """
     cut[0] = 0
     for node in range(1, cut.shape[0]):
@@ -49,17 +50,20 @@ def grow(feature: Any, words: Any, cut: Any) -> None:
         while node >> (level + 1) > 0:
             level += 1
         own, low, high = feature[level], np.uint64(0), WIDTH
-        above, at = node, level
+        above, at, path, steps = node, level, 0, 0
         while above > 1:
             right = above & 1
             above >>= 1
             at -= 1
             if feature[at] == own:
+                path |= right << steps
+                steps += 1
                 if right == 1:
                     low = max(low, np.uint64(cut[above]))
                 else:
                     high = min(high, np.uint64(cut[above]))
-        share = LEAST_SHARE + (((words[node] >> HALF) * MORE_SHARE) >> HALF)
+        word = words[own, (1 << steps) | path]
+        share = LEAST_SHARE + (((word >> HALF) * MORE_SHARE) >> HALF)
         cut[node] = low + (((high - low) * share) >> HALF)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -18,7 +18,7 @@ from dpoutlier.exceptions import TooManyCellsError
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.partition import MOST_CELLS, CellIds
+from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -141,6 +141,9 @@ class Grid:
     def arrays(self) -> GridArrays:
         """What kernels read."""
         return _arrays(self)
+
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
+        return iter(())
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}

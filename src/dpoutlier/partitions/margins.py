@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
-from dpoutlier.partitions.partition import CellIds, ids_below_64_bits
+from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 
 __all__ = ["Margins"]
 
@@ -84,6 +84,9 @@ class Margins:
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_bin_terms(np.asfortranarray(positions), np.array(self.bins), self.first, terms, out)
+
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
+        return iter(())
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins)}

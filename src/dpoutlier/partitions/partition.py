@@ -1,16 +1,29 @@
 """What counting, noise, holders, files and statements need to know of a partition, and all they may know."""
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_CELLS", "CellIds", "Partition", "cell_ids", "cell_numbers", "ids_below_64_bits"]
+__all__ = ["MOST_CELLS", "CellIds", "Coarser", "Partition", "cell_ids", "cell_numbers", "ids_below_64_bits"]
 
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
 
 MOST_CELLS = 2**128
+
+
+class Coarser(NamedTuple):
+    """The cells of one member of a partition, each with those that differ from it in one feature only."""
+
+    cells: slice
+    counts: NDArray[np.int64]
+    """Of each of the cells: the sum over it and all cells merged with it."""
+    merged: int
+    """How many cells are in a sum."""
+    among: int
+    """How many features of the member can be left out in turn."""
 
 
 class Partition(Protocol):
@@ -43,6 +56,9 @@ class Partition(Protocol):
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
+
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
+        """For each member, and each feature that can be left out of it: the counts without that feature. May be empty."""
 
     def to_json(self) -> dict[str, Any]:
         """All public numbers that make this partition."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad, is_whole
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.trees import BLOCK, TreeArrays, add_terms, cut_words, grow, leaf_ids, tally_leaves
-from dpoutlier.partitions.partition import CellIds, ids_below_64_bits
+from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 
 __all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
 
 MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 20, 2**22
 LEVELS_PER_FEATURE = 3
 MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
-PACK, CUTS, ORDER = 0, 1, 2  # what a word of the public stream is for; each round of levels has an ORDER + its number
+PACK, ORDER, CUTS = 0, 1, 64
+"""What a word of the public stream is for. Rounds of levels count from ORDER on, a tree's features from CUTS."""
 _PERSON = b"dpoutlier trees1"
 
 
@@ -32,7 +33,8 @@ class Trees:
 
     Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 3 s)``. Features
     are dealt like cards, so that none comes up twice before all others came up once. The levels of a tree run through its
-    features in a random order, then in another one. All of it, and every cut, follows from the seed.
+    features in a random order, then in another one. Where a feature is cut depends on its own earlier cuts alone, so a tree is a
+    small grid with uneven bins: leaves can be added up over one of its features. All of it follows from the seed.
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (3, 5)
@@ -51,7 +53,7 @@ class Trees:
         if not 1 <= len(self.subspace) <= MOST_TREES:
             raise bad("subspace", "a number of features, or several that trees take in turn", self.subspace)
         for size in self.subspace:
-            at_least_one(subspace=size)
+            at_least_one(MOST_DEPTH, subspace=size)
         if not is_whole(self.seed) or not 0 <= self.seed < 2**64:
             raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees.")
         if self.n_cells > MOST_LEAVES:
@@ -66,7 +68,7 @@ class Trees:
         sizes = subspace if isinstance(subspace, Sequence | np.ndarray) else (subspace,)
         if isinstance(subspace, str) or not len(sizes):
             raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
-        checked = tuple(at_least_one(subspace=size) for size in sizes)
+        checked = tuple(at_least_one(MOST_DEPTH, subspace=size) for size in sizes)
         at_least_one(n_trees=n_trees)
         at_least_one(depth=depth)
         return cls(n_features, int(n_trees), int(depth), checked, int(seed) if is_whole(seed) else seed)
@@ -107,6 +109,20 @@ class Trees:
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_terms(np.asfortranarray(positions), self.arrays(), terms, np.empty(BLOCK, np.uint32), out)
 
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
+        arrays = self.arrays()
+        for t, depth in enumerate(self.depths):
+            first, levels = int(arrays.first[t]), arrays.feature[t, :depth]
+            own = np.unique(levels)
+            if len(own) == 1:
+                continue  # what is left without it is the number of all rows
+            cells = slice(first, first + (1 << depth))
+            cube = counts[cells].reshape((2,) * depth)
+            for j in own:
+                axes = tuple(np.flatnonzero(levels == j).tolist())
+                merged = np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape).reshape(-1)
+                yield Coarser(cells, merged, 1 << len(axes), len(own))
+
     def arrays(self) -> TreeArrays:
         """What kernels read."""
         return _arrays(self)
@@ -137,8 +153,10 @@ def _arrays(trees: Trees) -> TreeArrays:
     cut = np.zeros(trees.n_cells, np.uint32)
     dealt = _deal(key, trees.sizes, trees.n_features)
     for t, (depth, own) in enumerate(zip(trees.depths, dealt, strict=True)):
-        feature[t, :depth] = _levels(key, t, depth, own)
-        grow(feature[t], _words(key, t, CUTS, 1 << depth), cut[first[t] : first[t] + (1 << depth)])
+        places = _levels(key, t, depth, len(own))
+        feature[t, :depth] = own[places]
+        words = np.stack([_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
+        grow(places, words, cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
 
 
@@ -163,18 +181,18 @@ def _deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> l
     return dealt
 
 
-def _levels(key: NDArray[np.uint64], tree: int, depth: int, own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The feature of each level: the tree's own features, in a new random order for each round."""
-    rounds = -(-depth // len(own))
-    orders = [np.argsort(_words(key, tree, ORDER + r, len(own)), kind="stable") for r in range(rounds)]
-    return np.concatenate([own[order] for order in orders])[:depth]
+def _levels(key: NDArray[np.uint64], tree: int, depth: int, size: int) -> NDArray[np.int64]:
+    """Which of the tree's own features each level cuts: all of them, in a new random order for each round."""
+    rounds = -(-depth // size)
+    orders = [np.argsort(_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
+    return np.concatenate(orders)[:depth]
 
 
 def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
     r"""(n_trees, depth) from public numbers alone: more and deeper trees the more rows and epsilon there are.
 
-    With :math:`x = n \epsilon`, at least 4: :math:`T = \sqrt{x} / 2`, in 2..32, and :math:`H = 2 + 0.7 \log_2 x + g`, in 3..14, both
-    rounded; g grows from 0 at 256 rows to 0.6 at 2,048. The constants were found on public tables: docs/detectors.md.
+    With :math:`x = n \epsilon`, at least 4: :math:`T = \sqrt{x} / 2`, in 2..32, and :math:`H = 2 + 0.7 \log_2 x + g`, in 3..14,
+    both rounded; g grows from 0 at 256 rows to 0.6 at 2,048. The constants were found on public tables: docs/detectors.md.
 
     >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
     (16, 9)

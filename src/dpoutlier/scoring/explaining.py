@@ -2,12 +2,14 @@ r"""Which features make a point outlying: post-processing of released counts, fr
 
 Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes
 away, :math:`g(q^*(\text{parent})) - g(q^*(\text{child}))` with g the scoring rule's logarithm, is put down to the level's feature.
-Summed over levels and averaged over trees, the parts of all features add up to the score but for a constant. A typical row,
-one drawn from the released counts themselves, has such parts too; what a point has beyond that is its contribution.
+Summed over levels and averaged over trees, the parts of all features add up to the score but for a constant; likewise for a tree
+without one of its features, where the score has that too. A typical row, one drawn from the released counts themselves, has
+such parts too; what a point has beyond that is its contribution.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +20,7 @@ from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Positions
-from dpoutlier.scoring.log_counts import UNIT, LogCounts
+from dpoutlier.scoring.log_counts import BEND, UNIT, LogCounts
 
 __all__ = ["Contributions", "contributions"]
 
@@ -38,18 +40,27 @@ class Contributions:
 
 @dataclass(frozen=True)
 class _Levels:
-    """One member of a partition, level by level: a tree, or a feature's histogram, which has one level."""
+    """One member of a partition, level by level: a tree, a tree without one of its features, or a feature's histogram."""
 
+    weight: float
+    """Of the member's logarithm in the score."""
     features: NDArray[np.int64]
     """Of each level."""
     logs: list[NDArray[np.float64]]
     """For the root and each level: the scoring rule's logarithm of each node's noisy count."""
     nodes: list[NDArray[np.int64]]
     """For the root and each level: the node that each point lies in."""
-    weights: NDArray[np.float64]
-    """Of the last level's nodes: the share of the released rows."""
-    children: list[int]
-    """How many nodes of the last level lie under one of this level."""
+    shares: NDArray[np.float64]
+    """Of the released rows, by node of the last level."""
+
+    def falls(self, level: int) -> NDArray[np.float64]:
+        """What a level takes away, for each point."""
+        return self.logs[level][self.nodes[level]] - self.logs[level + 1][self.nodes[level + 1]]
+
+    def mean_fall(self, level: int) -> float:
+        """The same on average over the released rows."""
+        above, here = (np.repeat(self.logs[at], len(self.shares) // len(self.logs[at])) for at in (level, level + 1))
+        return float(self.shares @ (above - here))
 
 
 def contributions(positions: Positions, partition: Partition, counts: NoisyCounts, scorer: LogCounts) -> Contributions:
@@ -58,59 +69,77 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
     rows, floor = noisy / per_row, scorer.floor / UNIT
     cells = partition.cells(positions[:])[:, :, 1].astype(np.int64)
     parts = np.zeros((len(positions), partition.n_features))
-    typical = np.zeros(partition.n_features)
     empty, used = np.zeros_like(parts), np.zeros(partition.n_features)
-    total = 0.0
+    typical = 0.0
     for t in range(partition.cells_per_row):
-        member = _member(partition, t, rows, cells[:, t], scorer)
-        for level, j in enumerate(member.features):
-            falls = member.logs[level][member.nodes[level]] - member.logs[level + 1][member.nodes[level + 1]]
-            parts[:, j] += falls
-            typical[j] += _mean_fall(member, level)
-        own = np.unique(member.features)
+        for member in _members(partition, t, rows, cells[:, t], scorer):
+            for level, j in enumerate(member.features):
+                parts[:, j] += member.weight * (member.falls(level) - member.mean_fall(level))
+            typical -= member.weight * float(member.shares @ member.logs[-1])
+        own = _features(partition, t)
         used[own] += 1
         empty[:, own] += (rows[cells[:, t]] <= floor)[:, None]
-        total -= float(member.weights @ member.logs[-1])
     with np.errstate(invalid="ignore"):
         shares = empty / used
     n = partition.cells_per_row
-    return Contributions((parts - typical) / n, shares, total / n)
+    return Contributions(parts / n, shares, typical / n)
 
 
-def _logarithm(rows: NDArray[np.float64], scorer: LogCounts) -> NDArray[np.float64]:
-    """As ``log_terms`` has it, in floats."""
-    floored = np.maximum(rows, scorer.floor / UNIT)
-    return np.asarray(np.log(floored) - (np.log(floored + scorer.bend / UNIT) if scorer.soft else 0.0))
-
-
-def _member(
-    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
-) -> _Levels:
+def _features(partition: Partition, t: int) -> NDArray[np.int64]:
+    """The features that the t-th cell of a point looks at."""
     if isinstance(partition, Trees):
-        arrays = partition.arrays()
-        first, depth = int(arrays.first[t]), int(arrays.depth[t])
-        features, sizes = arrays.feature[t, :depth], [1 << level for level in range(depth + 1)]
-    elif isinstance(partition, Margins):
-        first, sizes = int(partition.first[t]), [1, partition.bins[t]]
-        features = np.array([t], np.int64)
-    else:
+        return np.unique(partition.arrays().feature[t, : partition.depths[t]])
+    return np.array([t], np.int64)
+
+
+def _members(
+    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+) -> Iterator[_Levels]:
+    if isinstance(partition, Margins):
+        first, bins = int(partition.first[t]), partition.bins[t]
+        histogram = rows[first : first + bins]
+        yield _levels(histogram[None], np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
+        return
+    if not isinstance(partition, Trees):
         raise TypeError(f"a {partition.name} has no parts to explain a score by.")
-    last = rows[first : first + sizes[-1]]
-    below = [sizes[-1] // size for size in sizes]
-    sums = [last.reshape(size, -1).sum(axis=1) for size in sizes]
+    arrays, depth = partition.arrays(), partition.depths[t]
+    first, features = int(arrays.first[t]), arrays.feature[t, :depth]
+    cube = rows[first : first + (1 << depth)].reshape((2,) * depth)
+    sides = [(cells - first) >> (depth - 1 - level) & 1 for level in range(depth)]
+    own = np.unique(features)
+    for left_out in (None, *(own.tolist() if scorer.soft and len(own) > 1 else ())):
+        kept = np.flatnonzero(features != left_out) if left_out is not None else np.arange(depth)
+        merged = cube.sum(axis=tuple(np.flatnonzero(features == left_out).tolist())) if left_out is not None else cube
+        nodes = [cells * 0]
+        for level in kept.tolist():
+            nodes.append(2 * nodes[-1] + sides[level])
+        weight = 1.0 if left_out is None else 1 / (2 * len(own))
+        yield _levels(merged, features[kept], nodes, weight, cube.size // merged.size, scorer)
+
+
+def _levels(
+    counts: NDArray[np.float64],
+    features: NDArray[np.int64],
+    nodes: list[NDArray[np.int64]],
+    weight: float,
+    merged: int,
+    scorer: LogCounts,
+) -> _Levels:
+    last = counts.reshape(-1)
+    sizes = [1 << level for level in range(len(features))] + [len(last)]
     positive = np.maximum(last, 0)
-    even = np.full(sizes[-1], 1 / sizes[-1])
+    even = np.full(len(last), 1 / len(last))
+    floor = scorer.floor_of(merged) / UNIT
     return _Levels(
+        weight=weight,
         features=features,
-        logs=[_logarithm(values, scorer) for values in sums],
-        nodes=[(cells - first) // under for under in below],
-        weights=positive / positive.sum() if positive.any() else even,
-        children=below,
+        logs=[_logarithm(last.reshape(size, -1).sum(axis=1), floor, soft=scorer.soft) for size in sizes],
+        nodes=nodes,
+        shares=positive / positive.sum() if positive.any() else even,
     )
 
 
-def _mean_fall(member: _Levels, level: int) -> float:
-    """What the level takes away on average over the released rows."""
-    above = np.repeat(member.logs[level], member.children[level])
-    here = np.repeat(member.logs[level + 1], member.children[level + 1])
-    return float(member.weights @ (above - here))
+def _logarithm(rows: NDArray[np.float64], floor: float, *, soft: bool) -> NDArray[np.float64]:
+    """As ``log_terms`` has it, in floats."""
+    floored = np.maximum(rows, floor)
+    return np.asarray(np.log(floored) - (np.log(floored + BEND * floor) if soft else 0.0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,8 @@ UNIT = 2**16
 """Floors are whole numbers of 1 / UNIT rows."""
 TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
+BEND = 8
+"""So many floors are added to a count where a soft logarithm levels off: twice the scale of the noise."""
 N_LEVELS = 32
 """Of thresholds: few, since each costs noise."""
 
@@ -36,9 +39,11 @@ class LogCounts:
     Plain, :math:`s_y = -\frac{1}{T} \sum_t \log \max(q^*_t(y), f)` with the floor f half the scale of the noise, at least 1/2.
     Below that a count is noise, and says no more than "empty".
 
-    Soft, :math:`s_y = \frac{1}{T} \sum_t \log(1 + \frac{32 f}{\max(q^*_t(y), f)})` with f a quarter of the scale of the noise, at
-    least 1/4. It levels off where counts are far above the noise: how much denser one dense region is than another says nothing
-    about outliers. It lies between 0 and log 33.
+    Soft, :math:`s_y = \frac{1}{T} \sum_t (g(q^*_t(y), f) + \frac{1}{2 s} \sum_j g(q^*_{t,j}(y), f \sqrt{B_j}))` with
+    :math:`g(q, f) = \log(1 + 8 f / \max(q, f))` and f a quarter of the scale of the noise, at least 1/4. g levels off where counts
+    are far above the noise: how much denser one dense region is than another says nothing about outliers. :math:`q^*_{t,j}` is
+    the noisy count of the cell without its feature j, the sum of the :math:`B_j` cells that differ from it in j only, and s the
+    number of the cell's features; the noise of such a sum is wider by :math:`\sqrt{B_j}`. The score lies between 0 and 3/2 log 9.
 
     Parameters
     ----------
@@ -62,11 +67,6 @@ class LogCounts:
     def continuous(self) -> bool:
         return True
 
-    @property
-    def bend(self) -> int:
-        """What is added to a count where the soft score levels off, in units of 1 / UNIT rows; 0 for the plain score."""
-        return 32 * self.floor if self.soft else 0
-
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""
         part = 4 if self.soft else 2
@@ -77,11 +77,28 @@ class LogCounts:
         """The logarithm of each cell's count, in units of 1 / TERM_UNIT; made once for a holder, and kept beside it."""
         known = _terms.get(counts)
         if known is None or known[0] != self or known[1] != partition:
-            noisy, per_row = all_counts(counts, partition.n_cells)
-            terms = np.empty(len(noisy), np.int64)
-            log_terms(noisy, per_row, UNIT, self.floor, self.bend, terms)
+            terms = self._terms_of(partition, *all_counts(counts, partition.n_cells))
             known = _terms[counts] = (self, partition, terms)
         return known[2]
+
+    def _terms_of(self, partition: Partition, noisy: NDArray[np.int64], per_row: int) -> NDArray[np.int64]:
+        terms = self._logarithms(noisy, per_row, 1)
+        if self.soft:
+            more = np.zeros_like(terms)
+            for part in partition.coarser(noisy):
+                more[part.cells] += self._logarithms(part.counts, per_row, part.merged) // (2 * part.among)
+            terms += more
+        return terms
+
+    def _logarithms(self, noisy: NDArray[np.int64], per_row: int, merged: int) -> NDArray[np.int64]:
+        """Of sums of so many cells, whose noise is wider by the root of their number."""
+        out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
+        log_terms(np.ascontiguousarray(noisy), per_row, UNIT, floor, BEND * floor if self.soft else 0, out)
+        return out
+
+    def floor_of(self, merged: int) -> int:
+        """The floor for a sum of so many cells."""
+        return math.isqrt(self.floor**2 * merged)
 
     def outlier_scores(
         self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
@@ -95,11 +112,12 @@ class LogCounts:
         in_chunks(len(positions), n_jobs, start)
         return 0.0 - totals / (partition.cells_per_row * TERM_UNIT)
 
-    def levels(self, partition: Partition) -> NDArray[np.float64]:  # noqa: ARG002 - the same for every partition
+    def levels(self, partition: Partition) -> NDArray[np.float64]:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
-        empty = np.empty(1, np.int64)
-        log_terms(np.zeros(1, np.int64), 1, UNIT, self.floor, self.bend, empty)
-        highest = 0.0 - empty[0] / TERM_UNIT
+        total = np.zeros(1, np.int64)
+        terms = self._terms_of(partition, np.zeros(partition.n_cells, np.int64), 1)
+        partition.add_terms(np.zeros((1, partition.n_features), np.uint32), terms, total)
+        highest = float(0.0 - total[0] / (partition.cells_per_row * TERM_UNIT))
         if self.soft:
             return geometric_levels(highest, octaves=12, n=N_LEVELS)
         return np.asarray(highest - np.append(np.geomspace(16.0, 0.1, N_LEVELS - 1), 0.0))
