@@ -11,26 +11,35 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpoutlier import DPGridKNN, GridKNN, load, secrets_may_travel
+from dpoutlier import DPForest, DPGridKNN, DPMarginals, GridKNN, load, secrets_may_travel
 from dpoutlier.exceptions import InvalidParameterError, SecretError, UnsafeWarning
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.rows import Rows
 
 ROWS = np.random.default_rng(0).uniform(size=(300, 3))
 POINTS = np.random.default_rng(1).uniform(size=(200, 3))
 
 
-def fitted(holder, **arguments):
-    return DPGridKNN(**{"epsilon": 0.5, "bounds": (0, 1), "bins": 4, "holder": holder, **arguments}).fit(ROWS)
+def fitted(holder, rows=ROWS, **arguments):
+    """A grid with that holder, or a forest, or marginals; each of 64 cells."""
+    common = {"epsilon": 0.5, "bounds": (0, 1), **arguments}
+    if holder == "forest":
+        return DPForest(**{"n_trees": 2, "depth": 5, "subspace": 2, **common}).fit(rows)
+    if holder == "marginals":
+        return DPMarginals(**{"bins": [16, 16, 32], **common}).fit(rows)
+    return DPGridKNN(**{"bins": 4, "holder": holder, **common}).fit(rows)
 
 
 def all_counts(detector):
+    assert detector.model_.partition.n_cells == 64
     return noisy_counts(detector.model_.counts, cell_ids(range(64)))
 
 
 HOLDERS = pytest.mark.parametrize("holder", ["dense", "keyed"])
+EVERY_KIND = pytest.mark.parametrize("holder", ["dense", "keyed", "forest", "marginals"])
 
 
 def test_the_choice_is_by_size_and_can_be_forced():
@@ -45,7 +54,7 @@ def test_the_choice_is_by_size_and_can_be_forced():
         fitted("thin")
 
 
-@HOLDERS
+@EVERY_KIND
 def test_a_repeated_query_gives_the_same_answer(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS)
@@ -53,7 +62,7 @@ def test_a_repeated_query_gives_the_same_answer(holder):
     assert (detector.outlier_scores(POINTS[::-1])[::-1] == first).all()
 
 
-@HOLDERS
+@EVERY_KIND
 def test_the_same_cell_has_the_same_noise_across_threads(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS)
@@ -63,7 +72,7 @@ def test_the_same_cell_has_the_same_noise_across_threads(holder):
     assert (detector.set_params(n_jobs=4).outlier_scores(POINTS) == first).all()
 
 
-@HOLDERS
+@EVERY_KIND
 def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(holder, tmp_path):
     detector = fitted(holder)
     path = detector.save(tmp_path / "model")
@@ -80,7 +89,7 @@ def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(ho
         assert printed.strip() == str(first.tolist())
 
 
-@HOLDERS
+@EVERY_KIND
 def test_forked_children_agree_with_their_parent(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS).tolist()
@@ -97,7 +106,7 @@ def _score_in_child(_):
 
 
 @pytest.mark.system_noise
-@HOLDERS
+@EVERY_KIND
 def test_two_fits_on_the_same_rows_draw_their_own_noise(holder):
     difference = all_counts(fitted(holder)) - all_counts(fitted(holder))
     assert np.count_nonzero(difference) > 20  # of 64; equal noise in one cell has probability 0.13
@@ -111,23 +120,27 @@ def test_two_keyed_fits_share_neither_key_nor_salt():
     assert len({*one.key}) > 8  # of 32 bytes; random ones repeat little
 
 
-def test_a_publishable_model_holds_these_fields_only():
+@pytest.mark.parametrize("holder", ["dense", "forest", "marginals"])
+def test_a_publishable_model_holds_these_fields_only(holder):
     """A field more could hold exact counts, and a pickle would carry it."""
-    model = fitted("dense", target_fpr=0.1).model_
+    model = fitted(holder, target_fpr=0.1).model_
     assert set(vars(model)) == {
         "detector", "domain", "partition", "scorer", "counts", "guarantee", "charges", "n_hint", "score_histogram", "threshold",
     }  # fmt: skip
     assert set(vars(model.counts)) == {"counts", "unsafe_float"}
-    assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr"}
-    assert set(vars(model.partition)) == {"bins"}
+    assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr", "continuous"}
+    trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
+    assert set(vars(model.partition)) == (trees if holder == "forest" else {"bins"})
     assert set(vars(model.domain)) == {"lower", "upper", "names"}
-    exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
+    exact = np.zeros(64, np.int64)
+    model.partition.tally(Rows(ROWS, model.domain)[:], exact)
+    assert exact.sum() == 300 * model.partition.cells_per_row
     assert exact.astype(np.int64).tobytes()[:256] not in pickle.dumps(model)
 
 
-@HOLDERS
+@EVERY_KIND
 def test_noise_lies_on_every_cell_occupied_or_not(holder):
-    empty = DPGridKNN(0.1, bounds=(0, 1), bins=4, holder=holder).fit(ROWS[:0])
+    empty = fitted(holder, ROWS[:0], epsilon=0.1)
     assert np.count_nonzero(all_counts(empty)) > 40  # of 64; an entry is 0 with probability 0.05
 
 

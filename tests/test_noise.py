@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import naive
+from dpoutlier import DPForest, DPGridKNN, DPMarginals
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
@@ -21,6 +22,7 @@ from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes, byte_source
 from dpoutlier.noise.unsafe import unsafe_float_laplace
 from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.rows import Rows
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.release import release_keyed
 
@@ -182,6 +184,28 @@ def test_the_noise_has_its_exact_law(draws, epsilon):
 @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
 def test_a_scale_ten_percent_off_is_noticed(draws, epsilon, factor):
     assert chi_square(draws(law_of(epsilon * factor), DRAWS), law_of(epsilon)) < FALSE_ALARM
+
+
+FITS = {
+    "grid": lambda: DPGridKNN(1, bounds=(0, 1), bins=64),
+    "forest": lambda: DPForest(20, bounds=(0, 1), n_trees=32, depth=12),
+    "marginals": lambda: DPMarginals(3, bounds=(0, 1), bins=2**15),
+}
+
+
+@pytest.mark.parametrize("make", FITS.values(), ids=FITS)
+def test_what_a_fit_releases_has_the_noise_that_was_charged(make):
+    """Counts of a whole fit, less the exact ones, for every partition; a scale 10 % off would be noticed."""
+    rows = np.random.default_rng(0).uniform(size=(5000, 3))
+    model = make().fit(rows).model_
+    exact = np.zeros(model.partition.n_cells, np.int64)
+    model.partition.tally(Rows(rows, model.domain)[:], exact)
+    assert exact.sum() == 5000 * model.partition.cells_per_row
+    noise, (charge,) = model.counts.counts - exact, model.charges
+    assert charge.rate * charge.sensitivity <= model.guarantee.epsilon
+    assert chi_square(noise, DiscreteLaplace(charge.rate)) > FALSE_ALARM
+    for factor in (Fraction(9, 10), Fraction(11, 10)):
+        assert chi_square(noise, DiscreteLaplace.costing(charge.rate * factor, 1)) < FALSE_ALARM
 
 
 @SOURCES

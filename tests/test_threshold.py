@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from sklearn.base import clone
 
-from dpoutlier import KNN, DPGridKNN, GridKNN, load
+from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, load
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
@@ -97,9 +98,47 @@ def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
     assert (np.diff(levels) > 0).all()
 
 
-def test_moving_the_threshold_is_free_and_consistent():
-    rows = normal(N, 1)
-    detector = DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1).fit(rows)
+@pytest.mark.parametrize(
+    "detector",
+    [
+        DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1),
+        DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1, neighbours="replace-one"),
+        DPMarginals(2, bounds=(-6, 6), target_fpr=0.1),
+        Forest((-6, 6), target_fpr=0.1),
+        Marginals((-6, 6), bins=40, target_fpr=0.1),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("fpr", [0.02, 0.1, 0.3])
+def test_between_levels_the_rate_is_what_was_asked(detector, fpr):
+    """Scores of forests and marginals lie between levels, but marginals of 10 bins have few of them: 0.04 to either side.
+
+    The tail has noise of standard deviation 80 rows of 40,000 for add-or-remove-one, twice that for replace-one.
+    """
+    detector.fit(normal(N, 1)).set_threshold(target_fpr=fpr)
+    assert abs((detector.predict(normal(N, 2)) == -1).mean() - fpr) < 0.04
+
+
+def test_a_threshold_between_levels_by_hand():
+    """Of 100 rows 40 lie above level 1 and 10 above level 2: 25 % lie above the middle."""
+    histogram = ScoreHistogram(np.array([1.0, 2.0, 3.0]), np.array([60, 30, 10]), None, 0.1, continuous=True)
+    assert histogram.threshold(0.25) == 1.5
+    assert histogram.threshold(0.1) == 2.0
+    assert histogram.threshold(0.05) == 2.5
+    assert histogram.threshold(0.9) == 1.0
+    assert ScoreHistogram(histogram.levels, histogram.counts, None, 0.1).threshold(0.25) == 2.0
+
+
+MOVED = {
+    "grid": DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1),
+    "forest": DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1),
+    "marginals": DPMarginals(2, bounds=(-6, 6), bins=40, target_fpr=0.1),
+}
+
+
+@pytest.mark.parametrize("detector", MOVED.values(), ids=MOVED)
+def test_moving_the_threshold_is_free_and_consistent(detector):
+    detector.fit(normal(N, 1))
     spent = detector.model_.epsilon_in_use
     thresholds = [-detector.set_threshold(target_fpr=fpr).offset_ for fpr in (0.5, 0.2, 0.1, 0.05, 0.01)]
     assert thresholds == sorted(thresholds)
@@ -108,8 +147,9 @@ def test_moving_the_threshold_is_free_and_consistent():
     assert detector.model_.epsilon_in_use == spent
 
 
-def test_the_threshold_travels_with_the_file(tmp_path):
-    detector = DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1).fit(normal(2000, 1))
+@pytest.mark.parametrize("detector", MOVED.values(), ids=MOVED)
+def test_the_threshold_travels_with_the_file(detector, tmp_path):
+    detector.fit(normal(2000, 1))
     loaded = load(detector.set_threshold(target_fpr=0.3).save(tmp_path / "m"))
     assert loaded.offset_ == detector.offset_
     assert loaded.set_threshold(target_fpr=0.1).offset_ == detector.set_threshold(target_fpr=0.1).offset_
@@ -131,7 +171,8 @@ def test_the_threshold_is_charged_its_share(relation):
     assert detector.model_.score_histogram.rate == threshold.rate
 
 
-def test_one_row_moves_the_histogram_of_scores_by_one():
+@pytest.mark.parametrize("detector", MOVED.values(), ids=MOVED)
+def test_one_row_moves_the_histogram_of_scores_by_one(detector):
     """With the counts' noise frozen and the model the same, a row more is one more score in one bin."""
     from dpoutlier.noise.sources import UnsafeSeededBytes
     from dpoutlier.plan import Plan
@@ -139,7 +180,7 @@ def test_one_row_moves_the_histogram_of_scores_by_one():
 
     rows = normal(200, 1)
     with pytest.warns(UserWarning, match="NOT PRIVATE"):
-        detector = DPGridKNN(1, bounds=(-6, 6), bins=10, target_fpr=0.1, unsafe_seed=0).fit(rows)
+        detector = clone(detector).set_params(unsafe_seed=0).fit(rows)
         plan = detector._plan(detector.model_.domain)
     assert isinstance(plan, Plan)
     positions = Rows(rows, detector.model_.domain)
