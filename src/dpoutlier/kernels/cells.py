@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.jit import kernel, shared
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.wide import multiply_add
 
-__all__ = ["home_cells"]
+__all__ = ["find_home_cells", "home_cells"]
 
 HALF = np.uint64(32)
 
 
-@kernel
-def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
+@shared
+def find_home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
     """Ids of the home cells of each row of ``positions``. Feature by feature: each loop becomes vector code."""
     for i in range(low.shape[0]):
         high[i] = 0
@@ -27,3 +27,9 @@ def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
         else:
             for i in range(low.shape[0]):
                 low[i] += ((np.uint64(positions[i, j]) * bins) >> HALF) * stride
+
+
+@kernel
+def home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> None:
+    """``find_home_cells``, to be called from outside."""
+    find_home_cells(positions, grid, high, low)

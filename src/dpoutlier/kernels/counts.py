@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.guided import GuidedTable, guided_draw
-from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.jit import inlined, kernel, shared
 from dpoutlier.kernels.laplace import RAN_OUT, draw
 from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
@@ -54,7 +54,7 @@ def new_scratch(cells: int, stream: int) -> Scratch:
     return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64))
 
 
-@kernel
+@shared
 def long_draw(table: CountTable, high: Any, low: Any, stream: Any) -> Any:
     """Noise of a cell from the words PRF(subkey, cell, 0), PRF(subkey, cell, 1), ... Returns (noise, at).
 
@@ -97,7 +97,7 @@ def add_table_noise(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
     return True
 
 
-@kernel
+@shared
 def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) -> Any:
     """Laplace noise by the logarithm of a float, as in the paper. Not private: for the reproduction only."""
     size = siphash_words(key0, key1, low, high, np.uint64(0))
@@ -106,7 +106,7 @@ def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) 
     return magnitude if (sign & LAST_BIT) == LAST_BIT else -magnitude
 
 
-@kernel
+@shared
 def add_slow_noise(table: CountTable, low: Any, high: Any, stream: Any, out: Any) -> bool:
     """Noise of files of sampler version 1, of very wide noise, and of the unsafe float."""
     for i in range(out.shape[0]):
@@ -134,7 +134,7 @@ def noisy_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
     return noise_and_counts_of(table, low, high, scratch, out)
 
 
-@kernel
+@shared
 def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
     """The same for what is not dense. Not inlined: compilation would take three times as long."""
     for i in range(out.shape[0]):

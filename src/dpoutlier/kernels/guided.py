@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.jit import kernel, shared
 
 __all__ = ["RAN_OUT", "UNDECIDED", "GuidedTable", "guided_draw", "guided_fill", "guided_outcome"]
 
@@ -29,7 +29,7 @@ class GuidedTable(NamedTuple):
     n: int
 
 
-@kernel
+@shared
 def guided_outcome(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
     """How many of the table's values are at most U, whose digits are words[at:stop]. Returns (outcome, at)."""
     if at >= stop:
@@ -53,7 +53,7 @@ def guided_outcome(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
     return 0, UNDECIDED  # the caller makes a table of more digits
 
 
-@kernel
+@shared
 def guided_draw(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
     """One draw from words[at:stop]. Returns (noise, at); ``at`` is RAN_OUT where words, UNDECIDED where digits were too few."""
     n = table.n

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 config: Any = numba.config
 
-__all__ = ["cache_folder", "compiled_before", "inlined", "kernel", "summing_kernel"]
+__all__ = ["cache_folder", "compiled_before", "inlined", "kernel", "shared", "summing_kernel"]
 
 
 def _digest_of_kernels() -> str:
@@ -80,6 +80,16 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel whose own float sums are of whole numbers below 2**53: exact, so that the compiler may choose their order."""
     return _compiled(function, fastmath={"contract", "reassoc"})
+
+
+def shared(function: Callable[P, R]) -> Callable[P, R]:
+    """A part of several kernels, compiled with each of them and kept in their caches alone.
+
+    Were it cached on its own, a kernel compiled in a later process would be linked with its finished code and could not look
+    into it: a walk would take half as long again, depending on what was used first after an installation.
+    """
+    compiled: Callable[P, R] = numba.njit(**_POLICY)(function)
+    return compiled
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.jit import kernel, shared
 
 __all__ = ["RAN_OUT", "RATE_BITS", "draw", "fill"]
 
@@ -24,7 +24,7 @@ MOST = np.uint64(0xFFFFFFFFFFFFFFFF)
 RAN_OUT = -1
 
 
-@kernel
+@shared
 def one_in(k: Any, words: Any, stop: Any, at: Any) -> Any:
     """Bernoulli(1/k), exactly: a uniform integer below k is 0. Returns (outcome, at)."""
     if k == 1:
@@ -40,7 +40,7 @@ def one_in(k: Any, words: Any, stop: Any, at: Any) -> Any:
     return False, RAN_OUT
 
 
-@kernel
+@shared
 def bernoulli_exp(numerator: Any, words: Any, stop: Any, at: Any) -> Any:
     """Bernoulli(exp(-numerator / 2**40)) for numerator <= 2**40 (Algorithm 1 of the source). Returns (outcome, at)."""
     k = 1
@@ -62,7 +62,7 @@ def bernoulli_exp(numerator: Any, words: Any, stop: Any, at: Any) -> Any:
     return k % 2 == 1, at
 
 
-@kernel
+@shared
 def geometric(words: Any, stop: Any, at: Any) -> Any:
     """Number of successes of Bernoulli(exp(-1)) before the first failure. Returns (number, at)."""
     successes = 0
@@ -73,7 +73,7 @@ def geometric(words: Any, stop: Any, at: Any) -> Any:
         successes += 1
 
 
-@kernel
+@shared
 def draw(rate: Any, words: Any, stop: Any, at: Any) -> Any:
     """One draw from words[at:stop] (Algorithm 2 of the source). Returns (noise, at)."""
     while at < stop:

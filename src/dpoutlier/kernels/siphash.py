@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.jit import inlined, shared
 
 __all__ = ["siphash_pairs", "siphash_two", "siphash_words"]
 
@@ -67,7 +67,7 @@ def siphash_two(key0: Any, key1: Any, first: Any, second: Any) -> Any:
     return finish(v0, v1, v2, v3, LENGTH_16)
 
 
-@kernel
+@shared
 def siphash_words(key0: Any, key1: Any, first: Any, second: Any, third: Any) -> Any:
     """SipHash-2-4 of the 24 bytes (first, second, third), little-endian, under the key (key0, key1)."""
     v0, v1, v2, v3 = key0 ^ V0, key1 ^ V1, key0 ^ V2, key1 ^ V3

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.cells import home_cells
+from dpoutlier.kernels.cells import find_home_cells
 from dpoutlier.kernels.counts import CountTable, Scratch, look_up, new_scratch, noisy_counts_of
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_few, sort_stably
@@ -318,7 +318,7 @@ def walk_points(
     """Algorithm 1 for each row of ``positions``, into ``results``. Returns False if the noise needs more digits."""
     n, k, state = positions.shape[0], rule.k * table.per_row, buffers.state
     high, low, count = buffers.home_high[:n], buffers.home_low[:n], buffers.home_count[:n]
-    home_cells(positions, grid, high, low)
+    find_home_cells(positions, grid, high, low)
     if not look_up(table, low, high, buffers.scratch, count):
         return False
     for i in range(n):
