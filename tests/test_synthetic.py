@@ -45,8 +45,11 @@ def test_histograms_count_every_row(binned):
 
 def test_the_noise_has_the_size_that_rho_asks_for():
     """Gaussian of variance members / (2 rho); 200,000 draws: a deviation of 5 % has a probability below 1e-30."""
-    noise = _noisy(np.zeros((2000, 100)), 0.3, 7, np.random.default_rng(1))
+    noise = _noisy(np.full((2000, 100), 1000.0), 0.3, 7, np.random.default_rng(1)) - 1000
     assert noise.var() == pytest.approx(7 / 0.6, rel=0.05)
+    small = _noisy(np.zeros((2000, 100)), 0.3, 7, np.random.default_rng(1))
+    assert small[small > 0].min() >= (7 / 0.6) ** 0.5  # less than the noise counts as nothing
+    assert 0.15 < (small > 0).mean() < 0.17
 
 
 @pytest.mark.parametrize("sample", [sample_by_marginals, sample_by_tree])

@@ -82,23 +82,26 @@ def sample_by_tree(binned: Binned, epsilon: float, n: int, rng: np.random.Genera
     edges = _spanning_tree(binned, ones, rho, rng)
     twos = _noisy(binned.twos[edges], rho, len(edges), rng)
     for parent, child, table in _outwards(binned.pairs[edges], twos):
-        rows = np.maximum(table, 0.0)
-        known = rows.sum(axis=1, keepdims=True)
-        given = np.where(known > 0, rows / np.where(known > 0, known, 1.0), ones[child])
+        known = table.sum(axis=1, keepdims=True)
+        given = np.where(known > 0, table / np.where(known > 0, known, 1.0), ones[child])
         below = np.cumsum(given, axis=1)[drawn[:, parent]]
         drawn[:, child] = np.minimum((rng.random((n, 1)) > below).sum(axis=1), BINS - 1)
     return _somewhere_in(drawn, rng)
 
 
 def _noisy(counts: Floats, rho: float, members: int, rng: np.random.Generator) -> Floats:
-    """A row is counted once in each member, so the L2 sensitivity is the root of their number."""
-    return counts + rng.normal(0, math.sqrt(members / (2 * rho)), counts.shape)
+    """A row is counted once in each member, so the L2 sensitivity is the root of their number.
+
+    What does not pass the standard deviation of the noise counts as nothing: else the noise of many empty cells is sampled.
+    """
+    sd = math.sqrt(members / (2 * rho))
+    noisy = counts + rng.normal(0, sd, counts.shape)
+    return np.where(noisy < sd, 0.0, noisy)
 
 
 def _distributions(noisy: Floats) -> Floats:
-    positive = np.maximum(noisy, 0.0)
-    total = positive.sum(axis=1, keepdims=True)
-    return np.asarray(np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / BINS))
+    total = noisy.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, noisy / np.where(total > 0, total, 1.0), 1 / BINS))
 
 
 def _spanning_tree(binned: Binned, ones: Floats, rho: float, rng: np.random.Generator) -> Ints:
