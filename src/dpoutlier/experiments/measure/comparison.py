@@ -130,7 +130,12 @@ def run_comparison(
     case = _Case(dataset, split, data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsafeWarning)  # seeded, to be repeatable: the report says so
-        return [*_exact(case), *_private(case, epsilons, seeds), *_synthetic(case, epsilons, seeds)]
+        return [
+            *_exact(case),
+            *(_grid_twin(case, epsilon) for epsilon in epsilons),
+            *_private(case, epsilons, seeds, DETECTORS),
+            *_synthetic(case, epsilons, seeds),
+        ]
 
 
 def _exact(case: _Case) -> Iterator[Compared]:
@@ -138,13 +143,12 @@ def _exact(case: _Case) -> Iterator[Compared]:
         yield case.row(name, make(case.bounds).fit(case.split.reference).outlier_scores(case.split.points))
 
 
-def _private(case: _Case, epsilons: tuple[float, ...], seeds: int) -> Iterator[Compared]:
+def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: dict[str, Maker]) -> Iterator[Compared]:
     reference, d = case.split.reference, case.split.reference.shape[1]
     for epsilon in epsilons:
-        yield _grid_twin(case, epsilon)
         for seed in range(seeds):
             noise = seed_of("comparison", case.dataset, case.number, epsilon, seed)
-            for name, make in DETECTORS.items():
+            for name, make in detectors.items():
                 unfitted = make(epsilon, case.bounds, d, case.n_hint, noise)
                 for control in (False, True):
                     scores = unfitted.fit(reference[:0] if control else reference).outlier_scores(case.split.points)

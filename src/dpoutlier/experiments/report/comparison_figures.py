@@ -54,7 +54,7 @@ def quality_figure(comparison: Comparison) -> Figure:
 def ranks_figure(comparison: Comparison) -> Figure:
     """A line of mean ranks for each epsilon; a bar joins methods that do not differ significantly."""
     rows = [*comparison.study.compared_epsilons, None]
-    figure = Figure(figsize=(9.2, 1.55 * len(rows) + 0.6), layout="constrained")
+    figure = Figure(figsize=(9.2, 1.35 * len(rows) + 0.4), layout="constrained")
     for axes, epsilon in zip(figure.subplots(len(rows), 1, squeeze=False)[:, 0], rows, strict=True):
         _ranks(axes, comparison, epsilon)
     return figure
@@ -63,7 +63,7 @@ def ranks_figure(comparison: Comparison) -> Figure:
 def _ranks(axes: Any, comparison: Comparison, epsilon: float | None) -> None:
     ranks = sorted(comparison.ranks(epsilon).items(), key=lambda item: item[1])
     axes.set_xlim(0.8, len(PRIVATE) + 0.2)
-    axes.set_ylim(-2.1, 1.5)
+    axes.set_ylim(-2.1, 0.6)
     axes.hlines(0, 1, len(PRIVATE), color=INK, lw=1)
     for tick in range(1, len(PRIVATE) + 1):
         axes.vlines(tick, 0, 0.14, color=INK, lw=0.8)
@@ -75,7 +75,7 @@ def _ranks(axes: Any, comparison: Comparison, epsilon: float | None) -> None:
         axes.annotate(
             text,
             (rank, 0),
-            (1 + i * (len(PRIVATE) - 1) / (len(PRIVATE) - 1), -1.75),
+            (1 + i, -1.75),
             ha="center",
             fontsize=8.5,
             color=look.colour,
