@@ -23,7 +23,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## private model of breast cancer data: a table, and demo/demo.png
 	$(BIN)/dpoutlier demo --out demo
 
-reproduce: $(READY) ## the paper's experiments, about 16 minutes: reproduction/report.html (REPRODUCE=--quick for 2)
+reproduce: $(READY) ## the paper's experiments and all detectors, less than half an hour: reproduction/report.html (REPRODUCE=--quick for 2)
 	$(BIN)/dpoutlier reproduce --out reproduction $(REPRODUCE)
 
 lint: $(READY) ## ruff

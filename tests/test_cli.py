@@ -97,6 +97,7 @@ def test_every_option_of_fit_arrives(folder):
     arguments = {
         "bins": [4, 5], "k": 7, "weighted": True, "distance": "point", "max_depth": None, "max_cells": 99,
         "exhausted": "as-printed", "neighbours": "replace-one", "rows_per_person": 2, "target_fpr": 0.2, "holder": "keyed",
+        "threshold_share": 0.1,
     }  # fmt: skip
     assert {name: found.get_params()[name] for name in arguments} == arguments
     assert stat.S_IMODE(Path("model.secret.dpo").stat().st_mode) == 0o600
@@ -146,6 +147,16 @@ def test_a_plan_reads_no_data(folder, monkeypatch):
     assert sorted(path.name for path in folder.iterdir()) == ["features.toml", "points.csv"]
 
 
+def test_every_option_of_plan_arrives(folder):
+    plain = run(*PLAN, "--rows", "5000", "--epsilon", "0.5")
+    assert "10 bins each │ 4 " in plain
+    assert "10 bins each │ 8 " in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--neighbours", "replace-one")
+    assert "10 bins each │ 12 " in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--rows-per-person", "3")
+    assert "Would be fitted: DPMarginals" in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--detector", "marginals")
+    narrow = CliRunner().invoke(app, [*PLAN, "--rows", "10000000", "--epsilon", "0.5"], env={"COLUMNS": "80"})
+    assert "…" not in narrow.output
+
+
 def test_a_plan_for_a_hopeless_grid_says_so(folder):
     names = "".join(f"x{j} = [0, 1]\n" for j in range(30))
     (folder / "features.toml").write_text(f"[features]\n{names}")
@@ -168,7 +179,8 @@ def test_explain_shows_features_and_draws_them(folder):
     assert f"{first[0]} {POINTS[1][0] if first[0] == 'age' else POINTS[1][1]} {first[1]:+.3f}" in re.sub(
         "[^ .+\\w-]", "", output
     ).replace("  ", " ")
-    assert "1 other features" in output
+    rest = load("model.dpo").explain(POINTS[1:2]).ranking()[1][1]
+    assert f"(1 other features: {rest:+.3f})" in output
     assert "--row must be a row of points.csv, which has 4" in run(
         "explain", "model.dpo", "points.csv", "--row", "4", code=2
     )
@@ -417,3 +429,13 @@ def test_help_does_not_import_what_is_slow():
         "assert not slow, slow"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_names_that_look_like_formulas_are_drawn_as_they_are(folder):
+    (folder / "features.toml").write_text("[features]\n'cost $\\frac$' = [0, 120]\nbmi = [10, 80]\n")
+    write_csv(folder / "reference.csv", ROWS, header=("id", r"cost $\frac$", "bmi"))
+    write_csv(folder / "points.csv", POINTS, header=("id", r"cost $\frac$", "bmi"))
+    run(*FIT, "--detector", "forest", "--n-hint", "1000")
+    assert "Wrote why.png" in run("explain", "model.dpo", "points.csv", "-o", "why.png")
+    write_csv(folder / "points.csv", POINTS[:0], header=("id", r"cost $\frac$", "bmi"))
+    assert "points.csv has no rows" in run("explain", "model.dpo", "points.csv", code=2)

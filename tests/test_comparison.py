@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 
+from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
 from dpoutlier.experiments.measure.comparison import (
     DETECTORS,
     EXACT,
@@ -21,8 +22,10 @@ from dpoutlier.experiments.measure.comparison import (
     run_comparison,
 )
 from dpoutlier.experiments.measure.datasets import DATASETS
-from dpoutlier.experiments.measure.quality import METRICS
+from dpoutlier.experiments.measure.protocol import bounds_widened, seed_of, split_rows
+from dpoutlier.experiments.measure.quality import METRICS, quality
 from dpoutlier.experiments.measure.sources import load_dataset
+from dpoutlier.experiments.measure.synthetic import Binned, sample_by_marginals, sample_by_tree
 from dpoutlier.experiments.report.comparison import PRIVATE, SHOWN, Comparison, compared_table, leads_table, sets_table
 from dpoutlier.experiments.report.comparison_answer import compared_lines, detectors_answer
 from dpoutlier.experiments.report.comparison_figures import CONTROLS, LOOKS, _alike
@@ -56,6 +59,51 @@ def test_every_method_is_run_with_its_control_at_each_epsilon_and_seed(rows):
     assert set(found) == expected
     assert {(row.dataset, row.split) for row in rows} == {("heart", 1)}
     assert all(0 <= getattr(row, metric) <= 1 for row in rows for metric in METRICS)
+
+
+def test_each_row_is_what_its_name_says(rows):
+    """Every method again, from its class, on the rows that it should have seen or on none."""
+    split, bounds = split_rows(made("heart"), 1), bounds_widened(made("heart").rows)
+    n_hint, reference = guessed_rows(len(split.reference)), split.reference
+    low, high = np.array(bounds.lower), np.array(bounds.upper)
+    unit = lambda X: (X - low) / (high - low)  # noqa: E731
+
+    def scores(row):
+        seed = (
+            None
+            if row.seed is None
+            else seed_of("comparison", "heart", 1, {5.0: 5}.get(row.epsilon, row.epsilon), row.seed)
+        )
+        common = {"bounds": bounds, "unsafe_seed": seed}
+        seen = reference[:0] if row.control else reference
+        match row.method:
+            case "KNN":
+                return KNN(bounds, k=10).fit(seen)
+            case "Forest":
+                return Forest(bounds).fit(seen)
+            case "Marginals":
+                return Marginals(bounds).fit(seen)
+            case "GridKNN":
+                bins = DPGridKNN(row.epsilon, bounds=bounds, n_hint=n_hint).fit(reference[:0]).model_.partition.bins
+                return GridKNN(bounds, bins=bins, k=10, max_cells=1000).fit(seen)
+            case "DPForest" | "default":
+                return DPForest(row.epsilon, n_hint=n_hint, tree_seed=seed, **common).fit(seen)
+            case "DPMarginals":
+                return DPMarginals(row.epsilon, **common).fit(seen)
+            case "DPGridKNN":
+                return DPGridKNN(row.epsilon, n_hint=n_hint, k=10, max_cells=1000, **common).fit(seen)
+
+    for row in rows:
+        if row.method in SYNTHETIC:
+            sample = sample_by_tree if row.method == "synthetic, tree" else sample_by_marginals
+            seed = seed_of(row.method, "heart", 1, {5.0: 5}.get(row.epsilon, row.epsilon), row.seed)
+            made_up = sample(Binned.of(unit(reference)), row.epsilon, n_hint, np.random.default_rng(seed))
+            found = KNN((0.0, 1.0), k=10).fit(made_up).outlier_scores(unit(split.points))
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = scores(row).outlier_scores(split.points)
+        assert quality(split.outlying, found) == row[-3:]
 
 
 def test_runs_repeat_and_seeds_differ(rows):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, Forest, Marginals, load
+from dpoutlier.rows import Rows
 from dpoutlier.scoring.log_counts import UNIT
 
 RNG = np.random.default_rng(0)
@@ -45,6 +46,14 @@ def test_the_odd_features_contribute_most_and_their_cells_are_empty(detector):
     assert found.ranking(2) == sorted(found.ranking(2), key=lambda entry: -entry[1])
 
 
+@EACH
+@pytest.mark.parametrize("j", range(6))
+def test_each_feature_can_be_the_odd_one(detector, j):
+    point = np.zeros((1, 6))
+    point[0, j] = 5
+    assert detector.explain(point).contributions[0].argmax() == j
+
+
 @pytest.mark.parametrize("name", ["forest's twin", "marginals' twin"])
 def test_without_noise_the_typical_score_is_the_mean_over_the_reference_rows(name):
     found = FITTED[name].explain(POINTS)
@@ -74,11 +83,14 @@ def test_a_tree_by_hand():
 
 
 def test_empty_means_not_above_the_floor():
-    detector = FITTED["marginals"]
+    """At a small epsilon the floor is some hundred rows, and many counts lie between 0 and it."""
+    detector = DPMarginals(0.02, bounds=NAMES).fit(ROWS)
     model = detector.model_
-    counts = model.counts.counts[model.partition.cells(np.zeros((1, 6), np.uint32))[0, :, 1].astype(int)]
-    expected = (counts <= model.scorer.floor / UNIT).astype(float)
-    assert detector.explain([[-6.0] * 6]).empty[0].tolist() == expected.tolist()
+    points = np.random.default_rng(1).uniform(-6, 6, (50, 6))
+    counts = model.counts.counts[model.partition.cells(Rows(points, model.domain)[:])[:, :, 1].astype(int)]
+    floor = model.scorer.floor / UNIT
+    assert ((counts > 0) & (counts < floor)).sum() > 20
+    assert detector.explain(points).empty.tolist() == (counts <= floor).astype(float).tolist()
 
 
 def test_a_loaded_model_explains_alike(tmp_path):

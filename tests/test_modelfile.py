@@ -6,8 +6,10 @@ import io
 import json
 import os
 import stat
+import time
 import warnings
 import zipfile
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, load
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ModelFileError, SecretError
 from dpoutlier.modelfile import archive, load_model
+from dpoutlier.noise.law import DiscreteLaplace
 
 ROWS = np.random.default_rng(0).uniform(size=(200, 3))
 POINTS = np.random.default_rng(1).uniform(size=(50, 3))
@@ -96,6 +99,11 @@ def test_secret_and_publishable_files_cannot_be_confused(name, tmp_path):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     return VARIANTS["dense"].fit(ROWS).save(tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture(scope="module")
+def saved_forest(tmp_path_factory):
+    return VARIANTS["forest"].fit(ROWS).save(tmp_path_factory.mktemp("models") / "model")
 
 
 @pytest.fixture(scope="module")
@@ -249,6 +257,52 @@ def at(*keys, value):
 def test_a_forged_manifest_is_refused(saved, tmp_path, change, message):
     with pytest.raises(ModelFileError, match=message):
         load(rewritten(saved, tmp_path / "model.dpo", change=change))
+
+
+def both(*changes):
+    return lambda manifest: [change(manifest) for change in changes]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (at("detector", value="DPMarginals"), "do not belong together"),
+        (at("scorer", "soft", value=False), "do not belong together"),
+        (at("scorer", "soft", value=1), "not a model file"),
+        (at("scorer", "floor", value=1), "not that of its noise"),
+        (at("scorer", "floor", value=2**60), "not a model file"),
+        (at("scorer", "floor", value=-1), "not a model file"),
+        (at("charges", 0, "sensitivity", value=1), "does not follow from its guarantee"),
+        (
+            both(
+                at("charges", 0, "sensitivity", value=1),
+                at("charges", 0, "rate", value=str(DiscreteLaplace.costing(Fraction(19, 60), 1).rate)),
+            ),
+            "does not follow from its guarantee",
+        ),
+        (at("partition", "n_trees", value=1), "array counts"),
+        (at("partition", "n_trees", value=10**12), "not a model file"),
+        (at("partition", "depth", value=60), "not a model file"),
+        (at("partition", "subspace", value=[10**9]), "not a model file"),
+        (at("partition", "subspace", value=[]), "not a model file"),
+        (at("partition", "seed", value=-1), "not a model file"),
+        (at("partition", "seed", value=2**64), "not a model file"),
+        (at("partition", "n_features", value=4), "number of features"),
+        (at("partition", "name", value="margins"), "not a model file"),
+    ],
+)
+def test_a_forged_forest_is_refused(saved_forest, tmp_path, change, message):
+    with pytest.raises(ModelFileError, match=message):
+        load(rewritten(saved_forest, tmp_path / "forged.dpo", change=change))
+
+
+def test_the_largest_forest_with_a_threshold_loads_at_once(tmp_path):
+    """Levels of thresholds follow from the shape of the trees: a small file must not take long, whatever shape it names."""
+    twin = Forest((0, 1), n_trees=64, depth=16, subspace=16, target_fpr=0.1).fit(np.zeros((2, 16)))
+    path = twin.save(tmp_path / "large")
+    begin = time.process_time()
+    load(path, secret=True)
+    assert time.process_time() - begin < 2
 
 
 def npy(array):

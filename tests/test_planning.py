@@ -68,6 +68,30 @@ def test_arguments_reach_the_detectors():
     assert twice.outlooks["marginals"].noise == pytest.approx(2 * once.outlooks["marginals"].noise, rel=1e-9)
 
 
+def test_the_useful_epsilon_is_that_of_the_detector_that_was_asked_for():
+    forest, grid = (advise(2000, 10, 1.0, name=name) for name in ("forest", "grid"))
+    assert (forest.chosen, grid.chosen) == ("forest", "grid")
+    assert forest.useful_epsilon is not None
+    assert grid.useful_epsilon is None or grid.useful_epsilon > forest.useful_epsilon
+
+
+def test_so_many_rows_that_a_grid_cannot_be_simulated():
+    advice = advise(10**12, 2, 1.0, name="grid")
+    assert [round(advice.outlooks[name].noise, 6) for name in ("forest", "marginals", "grid")] == [32, 2, 1]
+    assert not advice.outlooks["grid"].judged
+    assert advice.outlooks["forest"].judged
+    assert advice.useful_epsilon is None
+
+
+def test_a_tiny_epsilon_and_many_features_are_no_error():
+    assert advise(5000, 6, 1e-7).outlooks["forest"].noise > 1e7
+    assert advise(10**5, 3000, 1.0).outlooks["grid"] is None
+
+
+def test_where_even_plain_knn_finds_nothing_no_epsilon_is_useful():
+    assert advise(1, 1, 1.0).useful_epsilon is None
+
+
 def test_no_rows_are_refused():
     with pytest.raises(InvalidParameterError, match="n_rows must be"):
         advise(0, 4, 1.0)

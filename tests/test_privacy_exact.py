@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Guarantee, Neighbours, sensitivity
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
-from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.margins import Margins
-from dpoutlier.partitions.trees import Trees
+from dpoutlier.partitions.trees import Trees, trees_by_rule
 from dpoutlier.rows import Rows
 from dpoutlier.scoring.threshold import bin_of
 from dpoutlier.trusted.counts import count_rows
@@ -205,6 +206,37 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
     )
     assert exact.sum() == len(rows)
     assert (histogram.counts == exact + draw_noise(laws["threshold"], len(exact), source)).all()
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+@pytest.mark.parametrize("rows_per_person", [1, 4])
+def test_rules_use_the_number_that_was_bought_and_the_epsilon_of_one_row(relation, rows_per_person):
+    """Twice the noise, or four times, is half or a quarter of epsilon for a rule."""
+    rows, arguments = np.zeros((3000, 3)), {"neighbours": relation, "rows_per_person": rows_per_person}
+    model = DPForest(4, bounds=(0, 1), n_hint="buy", **arguments).fit(rows).model_
+    per_row = 4 * 0.95 / ((1 if relation == ADD else 2) * rows_per_person)
+    assert 2900 < model.n_hint < 3100
+    assert (model.partition.n_trees, model.partition.depth) == trees_by_rule(model.n_hint, per_row)
+    grid = DPGridKNN(4, bounds=(0, 1), n_hint="buy", **arguments).fit(rows).model_
+    assert grid.partition.bins[0] == bins_by_rule(grid.n_hint, per_row, 3)
+
+
+@pytest.mark.parametrize(
+    ("detector", "columns"),
+    [
+        (DPForest(1, bounds=(0, 1), n_hint="buy", n_trees=4000), 8),
+        (DPGridKNN(100, bounds=(0, 1), n_hint="buy", holder="dense"), 2),
+    ],
+    ids=["forest", "grid"],
+)
+def test_an_error_after_a_purchase_shows_nothing_that_was_bought(detector, columns):
+    texts = set()
+    for n in (10**6, 2 * 10**6):
+        with pytest.raises(InvalidParameterError, match="5 % of epsilon is spent") as caught:
+            detector.fit(np.zeros((n if columns == 2 else n // 10, columns)))
+        assert caught.value.__context__ is None
+        texts.add(str(caught.value))
+    assert len(texts) == 1
 
 
 @pytest.mark.system_noise

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dpoutlier.experiments.measure import synthetic
 from dpoutlier.experiments.measure.synthetic import (
     BINS,
     DELTA,
@@ -97,3 +98,44 @@ def test_one_feature_and_no_rows():
     assert sample_by_tree(one, 1e4, 20, np.random.default_rng(7)).shape == (20, 1)
     none = Binned.of(np.empty((0, 3)))
     assert sample_by_tree(none, 1.0, 20, np.random.default_rng(8)).shape == (20, 3)
+
+
+@pytest.mark.parametrize("sample", [sample_by_marginals, sample_by_tree])
+def test_all_noise_together_spends_rho_and_no_more(binned, sample, monkeypatch):
+    """Gaussian noise of variance v on members histograms costs members / (2 v); the choice of the tree has its share."""
+    spent = []
+
+    def noisy(counts, rho, members, rng):
+        assert members == len(counts)  # a row is counted once in each
+        spent.append(rho)
+        return _noisy(counts, rho, members, rng)
+
+    def tree(given, ones, rho, rng):
+        spent.append(rho)
+        return _spanning_tree(given, ones, rho, rng)
+
+    monkeypatch.setattr(synthetic, "_noisy", noisy)
+    monkeypatch.setattr(synthetic, "_spanning_tree", tree)
+    sample(binned, 1.5, 100, np.random.default_rng(9))
+    assert sum(spent) == pytest.approx(rho_of(1.5))
+    assert len(spent) == (1 if sample is sample_by_marginals else 3)
+
+
+def test_the_tree_is_chosen_by_the_exponential_mechanism():
+    """The odds of a pair are exp(epsilon * score / (2 * sensitivity)), with sensitivity 2 and epsilon**2 / 8 the step's rho.
+
+    20,000 choices: the share is within 5 standard deviations of its law but for once in a million.
+    """
+    rows = np.random.default_rng(0).random((300, 3))
+    rows[:150, 1] = rows[:150, 0]
+    three = Binned.of(rows)
+    i, j = three.pairs.T
+    ones = three.ones / 300
+    scores = np.abs(three.twos - 300 * ones[i][:, :, None] * ones[j][:, None, :]).sum(axis=(1, 2))
+    rho = 1e-4
+    odds = np.exp(math.sqrt(8 * rho / 2) * scores / 4)
+    rng = np.random.default_rng(1)
+    first = np.bincount([_spanning_tree(three, ones, rho, rng)[0] for _ in range(20_000)], minlength=3) / 20_000
+    expected = odds / odds.sum()
+    assert expected.max() > 0.36  # not all alike, so that another scale would be noticed
+    assert np.abs(first - expected).max() < 5 * math.sqrt(0.25 / 20_000)

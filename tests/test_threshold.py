@@ -98,6 +98,7 @@ def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
     assert (np.diff(levels) > 0).all()
 
 
+@pytest.mark.parametrize("features", [2, 10])
 @pytest.mark.parametrize(
     "detector",
     [
@@ -110,13 +111,17 @@ def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
     ids=repr,
 )
 @pytest.mark.parametrize("fpr", [0.02, 0.1, 0.3])
-def test_between_levels_the_rate_is_what_was_asked(detector, fpr):
-    """Levels are close together where outliers score, so a small rate is met more closely.
+def test_between_levels_the_rate_is_what_was_asked(detector, fpr, features):
+    """The tail has noise of standard deviation 100 rows of 40,000 for add-or-remove-one, twice that for replace-one: below .01.
 
-    The tail has noise of standard deviation 80 rows of 40,000 for add-or-remove-one, twice that for replace-one.
+    The exact forest's rows lie in their own leaves, so others are rejected a little more often; marginals of few features have
+    few different scores.
     """
-    detector.fit(normal(N, 1)).set_threshold(target_fpr=fpr)
-    assert abs((detector.predict(normal(N, 2)) == -1).mean() - fpr) < (0.04 if fpr <= 0.1 else 0.15)
+    rows, others = (np.random.default_rng(seed).normal(size=(N, features)) for seed in (1, 2))
+    detector.fit(rows).set_threshold(target_fpr=fpr)
+    rejected = (detector.predict(others) == -1).mean()
+    ties = isinstance(detector, DPMarginals | Marginals) and features == 2
+    assert 0.4 * fpr < rejected < 1.9 * fpr or (ties and abs(rejected - fpr) < 0.1)
 
 
 def test_a_threshold_between_levels_by_hand():

@@ -95,7 +95,7 @@ def test_some_cuts_in_the_open():
 
 
 def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
-    trees = Trees(n_features=10, n_trees=12, depth=12, subspace=(2, 3, 4, 20), seed=5)
+    trees = Trees(n_features=10, n_trees=12, depth=12, subspace=(2, 3, 4, 16), seed=5)
     arrays = trees.arrays()
     assert trees.sizes == (2, 3, 4, 10) * 3
     assert trees.depths == (6, 9, 12, 12) * 3
@@ -202,7 +202,7 @@ def test_the_rule_for_trees_and_depth(n_rows, epsilon, expected):
         ({"n_trees": 0}, "n_trees must be a whole number of at least 1"),
         ({"n_trees": 5000}, "n_trees must be a whole number of at least 1 and at most 4096"),
         ({"depth": 0}, "depth must be a whole number of at least 1"),
-        ({"depth": 21}, "at most 20"),
+        ({"depth": 17}, "at most 16"),
         ({"subspace": ()}, "subspace must be a number of features"),
         ({"subspace": (2, 0)}, "subspace must be a whole number of at least 1"),
         ({"seed": -1}, "tree_seed must be a whole number from 0"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one
 from dpoutlier.detectors.choosing import choose, detector_class
 from dpoutlier.detectors.knn import KNN
-from dpoutlier.exceptions import TooManyCellsError, UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError, UnsafeWarning
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.model import Model
@@ -27,7 +27,9 @@ __all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
 
 NAMES = ("forest", "marginals", "grid")
 CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
-MOST_CELLS = 2000
+MOST_CELLS, MOST_VALUES, MOST_EPSILON = 2000, 4_000_000, 1e6
+LEAST_COUNT = 3.0
+LEAST_PLAIN = 0.55
 RANGE = (0.0, 1.0)
 USEFUL = 0.9
 """Of the way from chance to plain k-NN: from there on a detector is called useful."""
@@ -48,7 +50,9 @@ class Outlook:
     noise: float
     """Scale of the noise on a count, in rows."""
     expected: float
-    """Rows in a cell around a normal row: the median over the simulation."""
+    """Rows in a cell around a normal row: the mean over the simulation."""
+    judged: bool
+    """Whether enough rows were simulated to tell: fewer rows at a larger epsilon fill a fine grid less."""
     auroc: float
     spread: float
     control: float
@@ -101,7 +105,7 @@ def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", 
 
     What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
     """
-    simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED)
+    simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED, max(MOST_VALUES // n_features, 100))
     factor = n_rows / simulated
     made = [_made_up(simulated, n_features, seed) for seed in range(FITS)]
     plain = float(np.mean([_auroc(KNN(RANGE, k=10).fit(one.reference), one) for one in made]))
@@ -109,7 +113,8 @@ def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", 
     maker = _Maker(made, factor, arguments)
     outlooks = {which: maker.outlook(which, epsilon) for which in NAMES}
     useful = None
-    if outlooks[chosen] is not None:
+    found = outlooks[chosen]
+    if found is not None and found.judged and plain > LEAST_PLAIN:
         wanted = 0.5 + USEFUL * (plain - 0.5)
         others = (epsilon * 2.0**step for step in STEPS)
         useful = next((other for other in others if maker.mean_auroc(chosen, other) >= wanted), None)
@@ -132,7 +137,7 @@ class _Maker:
             warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
             return [
                 detector_class(which)(
-                    epsilon * self.factor,
+                    min(epsilon * self.factor, MOST_EPSILON),
                     bounds=RANGE,
                     n_hint=len(one.reference),
                     unsafe_seed=seed,
@@ -146,7 +151,10 @@ class _Maker:
         return [_auroc(fitted, one) for fitted, one in zip(fits, self.made, strict=True)]
 
     def mean_auroc(self, which: str, epsilon: float) -> float:
-        return float(np.mean(self.aurocs(self.fits(which, epsilon))))
+        try:
+            return float(np.mean(self.aurocs(self.fits(which, epsilon))))
+        except InvalidParameterError:  # too small for any noise
+            return 0.5
 
     def outlook(self, which: str, epsilon: float) -> Outlook | None:
         """What to expect; None for a grid of more cells than can be told apart."""
@@ -155,15 +163,16 @@ class _Maker:
         except TooManyCellsError:
             return None
         models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
-        counts = [_count_around(model, one) for model, one in zip(models, self.made, strict=True)]
-        paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+        count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
+        sensitivity = models[0].guarantee.sensitivity(models[0].partition.cells_per_row)
         return Outlook(
             detector=models[0].detector,
             partition=described(models[0].partition),
             cells=models[0].partition.n_cells,
             publishable=models[0].counts.publishable,
-            noise=paid.scale * self.factor,
-            expected=float(np.median(counts)) * self.factor,
+            noise=sensitivity / epsilon,
+            expected=count * self.factor,
+            judged=self.factor == 1 or count >= LEAST_COUNT,
             auroc=float(np.mean(aurocs)),
             spread=float(np.std(aurocs)),
             control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
@@ -177,17 +186,17 @@ def _auroc(fitted: Any, made: _Made) -> float:
 
 
 def _count_around(model: Model, made: _Made) -> float:
-    """Exact rows in the cells that a normal row lies in: the median."""
+    """Exact rows in the cells that a normal row lies in: the mean."""
     partition = model.partition
     counted = count_rows([Rows(made.reference, model.domain)], partition)
     normal = Rows(made.points[~made.outlying], model.domain)[:]
     ids = partition.cells(normal).reshape(-1, 2)
-    return float(np.median(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
+    return float(np.mean(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
 
 
 def described(partition: Partition) -> str:
     """A partition in a few words."""
     if isinstance(partition, Trees):
-        return f"{partition.n_trees} trees, depth {max(partition.depths)}"
+        return f"{partition.n_trees} trees, {max(partition.depths)} deep"
     assert isinstance(partition, Grid | Margins)
     return f"{max(partition.bins)} bins each"

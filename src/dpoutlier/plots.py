@@ -50,6 +50,8 @@ def explanation_figure(path: Path, found: Any, values: Sequence[Any], number: in
         axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color="#555555")
     axes.axvline(0, color=INK, lw=0.8)
     axes.set_yticks(range(len(ranking)), [f"{name} = {shown[name]}" for name, _, _ in reversed(ranking)])
+    for tick in axes.get_yticklabels():
+        tick.set_parse_math(False)  # a name may hold a dollar sign
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.18)
     axes.set_xlabel("added to the outlier score, beyond what a typical row has")

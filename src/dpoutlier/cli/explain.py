@@ -36,6 +36,7 @@ def explain(
         from dpoutlier.cli.files import read_points  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
+        from dpoutlier.exceptions import PointsError  # noqa: PLC0415
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
         if output is not None:
@@ -47,7 +48,9 @@ def explain(
         table = read_points(points, domain)
         say_if_compiling()
         chosen = table if domain.names is None else table.select(list(domain.names))
-        if not -1 <= row < len(table) or not len(table):
+        if not len(table):
+            raise PointsError(f"{points} has no rows, so there is nothing to explain.")
+        if not -1 <= row < len(table):
             raise bad("--row", f"a row of {points}, which has {len(table)}, counted from 0", row)
         number = row if row >= 0 else int(detector.outlier_scores(chosen).argmax())
         one = chosen.slice(number, 1)

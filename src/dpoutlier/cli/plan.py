@@ -78,8 +78,8 @@ def _print(advice: "Advice") -> None:
         table.add_row(
             f"{mark}{name}",
             found.partition,
-            f"{found.noise:,.3g}" if found.noise < 1000 else f"{found.noise:,.0f}",
-            f"{found.expected:,.0f}",
+            _short(found.noise),
+            _short(found.expected),
             f"{found.auroc:.3f}",
             f"{found.control:.3f}",
             _verdict(advice, found),
@@ -98,12 +98,22 @@ def _print(advice: "Advice") -> None:
 def _verdict(advice: "Advice", found: "Outlook") -> str:
     from dpoutlier.planning import NOISE_ONLY, USEFUL  # noqa: PLC0415
 
+    if not found.judged:
+        return "unknown"
     part = advice.part_of_the_way(found)
     if part < NOISE_ONLY:
         return "all noise"
     if found.expected < found.noise:
         return "mostly noise"
     return "useful" if part >= USEFUL else "weak" if part < (NOISE_ONLY + USEFUL) / 2 else "fair"
+
+
+def _short(rows: float) -> str:
+    """About three digits, however many rows."""
+    for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if rows >= unit:
+            return f"{rows / unit:.3g}{name}"
+    return f"{rows:.2g}" if rows < 10 else f"{rows:.0f}"
 
 
 def _many(n: int) -> str:
@@ -120,7 +130,9 @@ def _sentences(advice: "Advice") -> list[str]:
     lines.append(f"Would be fitted: {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}.")
     if _verdict(advice, found) == "all noise":
         lines.append(f"This {advice.chosen} would be all noise: it would tell outliers no better than chance.")
-    if advice.useful_epsilon is None:
+    if not found.judged:
+        lines.append("So many rows were not simulated, and fewer cannot stand for them on so fine a partition.")
+    elif advice.useful_epsilon is None:
         lines.append("No epsilon that was looked at makes it useful; more rows or fewer features would.")
     elif advice.useful_epsilon <= advice.epsilon:
         lines.append(f"It is useful here, and would still be at epsilon {advice.useful_epsilon:.2g}.")

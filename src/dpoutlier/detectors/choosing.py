@@ -74,6 +74,9 @@ def _features(features: Any, bounds: Any) -> tuple[int, Any]:
             raise InvalidParameterError(
                 f"features={features} is a number only; give bounds= as well, or the range of each feature as features=."
             )
+        ranges = Bounds.of(bounds).n_features
+        if ranges is not None and ranges != n_features:
+            raise InvalidParameterError(f"features={features}, but bounds= has ranges for {ranges} features.")
         return n_features, bounds
     if bounds is not None:
         raise InvalidParameterError(

@@ -48,8 +48,8 @@ class _OfTrees(PartitionedDetector):
                         "n_trees=16 and depth=9."
                     )
                 by_rule = trees_by_rule(n_hint, epsilon)
-                n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
                 depth = by_rule[1] if isinstance(depth, str) else depth
+                n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
             return Trees.of(n_features, n_trees, depth, self.subspace, self.tree_seed)
 
         return make

@@ -34,9 +34,9 @@ __all__ = ["model_of"]
 PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "margins": Margins}
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
 PARTS = {
-    **dict.fromkeys(("GridKNN", "DPGridKNN"), ("grid", "nearest-cells")),
-    **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts")),
-    **dict.fromkeys(("Marginals", "DPMarginals"), ("margins", "log-counts")),
+    **dict.fromkeys(("GridKNN", "DPGridKNN"), ("grid", "nearest-cells", None)),
+    **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts", True)),
+    **dict.fromkeys(("Marginals", "DPMarginals"), ("margins", "log-counts", False)),
 }
 MOST_COUNT = 2**38
 
@@ -144,7 +144,7 @@ def _check_charges(model: Model) -> None:
 
 def _check_kind(model: Model) -> None:
     """No part may claim more privacy than another has."""
-    parts = (model.partition.name, model.scorer.name)
+    parts = (model.partition.name, model.scorer.name, model.scorer.to_json().get("soft"))
     if parts not in PARTS.values() or parts != PARTS.get(model.detector, parts):
         raise ModelFileError("the detector, partition and scoring rule of the model file do not belong together.")
     exact = isinstance(model.counts, ExactCounts)
@@ -162,7 +162,7 @@ def _check_kind(model: Model) -> None:
         raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")
     if histogram is not None:
         levels = model.scorer.levels(model.partition)
-        if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=0):
+        if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
             raise ModelFileError("the score levels of the model file are not those of its scorer.")
         if model.threshold is None or _too_large(histogram.counts, MOST_COUNT):
             raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")

@@ -51,7 +51,7 @@ class Grid:
     @classmethod
     def of(cls, bins: Any, n_features: int) -> Grid:
         """A grid from one number of bins for all features, or one for each."""
-        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
+        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
             if len(bins) != n_features:
                 raise bad("bins", f"one number, or one for each of {n_features} features", bins)
             return cls(tuple(at_least_one(MOST_BINS, bins=b) for b in bins))
@@ -141,6 +141,9 @@ class Grid:
     def arrays(self) -> GridArrays:
         """What kernels read."""
         return _arrays(self)
+
+    def merges(self) -> Iterator[tuple[int, int]]:
+        return iter(())
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
         return iter(())

@@ -43,7 +43,7 @@ class Margins:
     @classmethod
     def of(cls, bins: Any, n_features: int) -> Margins:
         """Margins from one number of bins for all features, or one for each."""
-        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
+        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
             if len(bins) != n_features:
                 raise bad("bins", f"one number, or one for each of {n_features} features", bins)
             return cls(tuple(at_least_one(MOST_BINS, bins=b) for b in bins))
@@ -84,6 +84,9 @@ class Margins:
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_bin_terms(np.asfortranarray(positions), np.array(self.bins), self.first, terms, out)
+
+    def merges(self) -> Iterator[tuple[int, int]]:
+        return iter(())
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
         return iter(())

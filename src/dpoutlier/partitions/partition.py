@@ -57,6 +57,9 @@ class Partition(Protocol):
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
 
+    def merges(self) -> Iterator[tuple[int, int]]:
+        """``merged`` and ``among`` of all that ``coarser`` yields, in any order."""
+
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
         """For each member, and each feature that can be left out of it: the counts without that feature. May be empty."""
 

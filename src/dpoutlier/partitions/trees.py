@@ -19,7 +19,7 @@ from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 
 __all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
 
-MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 20, 2**22
+MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 16, 2**22
 LEVELS_PER_FEATURE = 3
 MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 PACK, ORDER, CUTS = 0, 1, 64
@@ -65,7 +65,8 @@ class Trees:
     @classmethod
     def of(cls, n_features: int, n_trees: int, depth: int, subspace: Any, seed: int) -> Trees:
         """Trees from what a user may pass as ``subspace``: a number or several."""
-        sizes = subspace if isinstance(subspace, Sequence | np.ndarray) else (subspace,)
+        several = isinstance(subspace, Sequence | np.ndarray) and np.ndim(subspace) == 1
+        sizes = subspace if several else (subspace,)
         if isinstance(subspace, str) or not len(sizes):
             raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
         checked = tuple(at_least_one(MOST_DEPTH, subspace=size) for size in sizes)
@@ -108,6 +109,13 @@ class Trees:
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_terms(np.asfortranarray(positions), self.arrays(), terms, np.empty(BLOCK, np.uint32), out)
+
+    def merges(self) -> Iterator[tuple[int, int]]:
+        for depth, size in zip(self.depths, self.sizes, strict=True):
+            own = min(size, depth)
+            rounds, more = divmod(depth, own)
+            if own > 1:
+                yield from ((1 << (rounds + (i < more)), own) for i in range(own))
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
         arrays = self.arrays()

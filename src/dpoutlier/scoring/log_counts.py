@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -28,7 +29,7 @@ TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
 """So many floors are added to a count where a soft logarithm levels off: twice the scale of the noise."""
-N_LEVELS = 32
+N_LEVELS = 48
 """Of thresholds: few, since each costs noise."""
 
 
@@ -114,13 +115,13 @@ class LogCounts:
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
-        total = np.zeros(1, np.int64)
-        terms = self._terms_of(partition, np.zeros(partition.n_cells, np.int64), 1)
-        partition.add_terms(np.zeros((1, partition.n_features), np.uint32), terms, total)
-        highest = float(0.0 - total[0] / (partition.cells_per_row * TERM_UNIT))
+        empty = lru_cache(lambda merged: int(self._logarithms(np.zeros(1, np.int64), 1, merged)[0]))
+        total = partition.cells_per_row * empty(1)
+        total += sum(empty(merged) // (2 * among) for merged, among in partition.merges()) if self.soft else 0
+        highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)
         if self.soft:
-            return geometric_levels(highest, octaves=12, n=N_LEVELS)
-        return np.asarray(highest - np.append(np.geomspace(16.0, 0.1, N_LEVELS - 1), 0.0))
+            return geometric_levels(highest, octaves=20, n=N_LEVELS)
+        return np.asarray(highest - np.linspace(16.0, 0.0, N_LEVELS))
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "soft": self.soft, "floor": self.floor}

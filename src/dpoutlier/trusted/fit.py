@@ -35,7 +35,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     if plan.n_hint == "buy":
         n_hint, bought = _buy_n_hint(rows, plan, source)
         charges += bought
-        partition = _partition(plan, n_hint)
+        partition = _partition_for_bought(plan, n_hint)
     else:
         n_hint = plan.n_hint
     counts, paid = _release_counts(count_rows(rows, partition, plan.n_jobs), partition, plan, source)
@@ -61,6 +61,18 @@ def _partition(plan: Plan, n_hint: int | None) -> Partition:
         )
     _charge_for_counts(partition, plan)  # an epsilon that is too small is refused here, not after the rows are read
     return partition
+
+
+def _partition_for_bought(plan: Plan, n_hint: int) -> Partition:
+    """The same, but an error has a fixed text: the usual one would show numbers made from what was just bought."""
+    try:
+        return _partition(plan, n_hint)
+    except InvalidParameterError:
+        pass
+    raise InvalidParameterError(
+        "the number of rows that was bought asks for a partition that this plan cannot have; 5 % of epsilon is spent, and no model "
+        "was made. Give n_hint as a public number, or bins, trees and depth themselves; or use a larger epsilon or holder='auto'."
+    )
 
 
 def _charge_for_counts(partition: Partition, plan: Plan) -> list[Charge]:
