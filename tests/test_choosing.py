@@ -73,7 +73,7 @@ def test_what_a_detector_does_not_take_is_refused():
         ({"n_hint": 10, "subspace": [2, 0]}, "subspace must be a whole number of at least 1"),
         ({"n_hint": 10, "tree_seed": -1}, "tree_seed must be a whole number from 0"),
         ({"n_hint": 10, "tree_seed": None}, "tree_seed must be a whole number from 0"),
-        ({"n_trees": 4096, "depth": 20}, "leaves, and at most 4,194,304"),
+        ({"n_trees": 4096, "depth": 12}, "leaves, and at most 4,194,304"),
         ({"n_hint": 0}, "n_hint must be a public guess"),
         ({"n_hint": 10, "epsilon": 1e-9}, "epsilon is too small"),
     ],

@@ -55,8 +55,9 @@ def detector(name: str = "auto", *, epsilon: Any, features: Any, n_hint: Any = "
 
     Examples
     --------
-    >>> detector(epsilon=0.5, n_hint=5000, features={"age": (0, 120), "bmi": (10, 80), "pulse": (20, 250), "dose": (0, 9)})
-    DPForest(bounds=..., epsilon=0.5, n_hint=5000)
+    >>> ranges = {"age": (0, 120), "bmi": (10, 80), "pulse": (20, 250), "dose": (0, 9)}
+    >>> type(detector(epsilon=0.5, n_hint=5000, features=ranges)).__name__
+    'DPForest'
     """
     one_of(DETECTOR_NAMES, name=name)
     n_features, bounds = _features(features, arguments.pop("bounds", None))
