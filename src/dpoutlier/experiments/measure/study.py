@@ -60,6 +60,7 @@ QUICK = Study(
     bins=(2, 3, 10),
     answers=5_000,
     tables=tuple(table.name for table in PUBLIC_TABLES if table.name not in LARGE_TABLES),
+    compared_epsilons=(5, 0.3),
 )
 COMPARISON = "comparison"
 
