@@ -216,7 +216,7 @@ def test_the_answer_and_the_lines_of_the_page(apart):
     answer = detectors_answer(apart)
     assert answer.columns == ("", "5", "1.25", "0.3", "0.075")
     for line, (method, control) in zip(
-        answer.lines, (("default", False), ("DPGridKNN", False), ("default", True), ("KNN", False)), strict=True
+        answer.lines, (("default", False), ("default", True), ("DPGridKNN", False), ("KNN", False)), strict=True
     ):
         expected = [fmean(_number(s, method, e, control=control) for s in SETS) for e in TINY.compared_epsilons]
         assert line[1:] == tuple(map(decimals, expected))

@@ -25,7 +25,7 @@ def detectors_answer(comparison: Comparison) -> Answer:
     """Over all sets: what is chosen by default beside the paper's grid and plain k-NN."""
     epsilons = comparison.study.compared_epsilons
     lines = []
-    for method, control in (("default", False), ("DPGridKNN", False), ("default", True), ("KNN", False)):
+    for method, control in (("default", False), ("default", True), ("DPGridKNN", False), ("KNN", False)):
         values = (comparison.mean(comparison.sets, method, epsilon, control=control) for epsilon in epsilons)
         name = "its control" if control else TITLES[method]
         lines.append((name, *map(decimals, values)))
