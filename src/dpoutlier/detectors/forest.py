@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
-from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
-from dpoutlier.domain import Domain
+from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees, trees_by_rule
-from dpoutlier.plan import Plan
 from dpoutlier.scoring.log_counts import LogCounts
-from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["DPForest", "Forest"]
 
@@ -67,7 +63,7 @@ class _OfTrees(PartitionedDetector):
         }
 
 
-class Forest(_OfTrees):
+class Forest(_OfTrees, ExactDetector):
     """The soft mean logarithm of the exact counts in the leaves of random trees. **Not private**: the twin of :class:`DPForest`.
 
     Parameters
@@ -108,18 +104,6 @@ class Forest(_OfTrees):
         self.tree_seed = tree_seed
         self.target_fpr = target_fpr
         self.n_jobs = n_jobs
-
-    def _plan(self, domain: Domain) -> Plan:
-        return Plan(
-            detector="Forest",
-            domain=domain,
-            partition=self._partition_maker(domain.n_features),
-            scorer=self._make_scorer(),
-            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="Forest"),)),
-            n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
-            target_fpr=self._target_fpr(),
-            n_jobs=thread_count(self.n_jobs),
-        )
 
 
 class DPForest(_OfTrees, PrivateDetector):

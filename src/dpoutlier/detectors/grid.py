@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
-from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
-from dpoutlier.domain import Domain
+from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.partition import Partition
-from dpoutlier.plan import Plan
 from dpoutlier.scoring.nearest_cells import NearestCells
-from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["DPGridKNN", "GridKNN"]
 
@@ -45,7 +41,7 @@ class _OnGrid(PartitionedDetector):
         return {**super()._arguments_of(model), **scorer, "bins": list(model.partition.bins)}
 
 
-class GridKNN(_OnGrid):
+class GridKNN(_OnGrid, ExactDetector):
     """k-NN over the cells of a grid with exact counts. **Not private**: the twin of :class:`DPGridKNN`.
 
     Parameters
@@ -92,17 +88,6 @@ class GridKNN(_OnGrid):
         self.exhausted = exhausted
         self.target_fpr = target_fpr
         self.n_jobs = n_jobs
-
-    def _plan(self, domain: Domain) -> Plan:
-        return Plan(
-            detector="GridKNN",
-            domain=domain,
-            partition=self._partition_maker(domain.n_features),
-            scorer=self._make_scorer(),
-            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="GridKNN"),)),
-            target_fpr=self._target_fpr(),
-            n_jobs=thread_count(self.n_jobs),
-        )
 
 
 class DPGridKNN(_OnGrid, PrivateDetector):

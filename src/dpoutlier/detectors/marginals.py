@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpoutlier.detectors.partitioned import NOT_PRIVATE, PartitionedDetector, PrivateDetector
-from dpoutlier.domain import Domain
-from dpoutlier.guarantee import Guarantee
+from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.model import Model
 from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.partition import Partition
-from dpoutlier.plan import Plan
 from dpoutlier.scoring.log_counts import LogCounts
-from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["DPMarginals", "Marginals"]
 
@@ -36,7 +32,7 @@ class _OfMargins(PartitionedDetector):
         return {**super()._arguments_of(model), "bins": list(model.partition.bins)}
 
 
-class Marginals(_OfMargins):
+class Marginals(_OfMargins, ExactDetector):
     """Mean logarithm of the exact counts in each feature's histogram. **Not private**: the twin of :class:`DPMarginals`.
 
     Parameters
@@ -64,17 +60,6 @@ class Marginals(_OfMargins):
         self.bins = bins
         self.target_fpr = target_fpr
         self.n_jobs = n_jobs
-
-    def _plan(self, domain: Domain) -> Plan:
-        return Plan(
-            detector="Marginals",
-            domain=domain,
-            partition=self._partition_maker(domain.n_features),
-            scorer=self._make_scorer(),
-            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name="Marginals"),)),
-            target_fpr=self._target_fpr(),
-            n_jobs=thread_count(self.n_jobs),
-        )
 
 
 class DPMarginals(_OfMargins, PrivateDetector):

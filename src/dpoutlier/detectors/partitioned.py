@@ -21,7 +21,7 @@ from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.trusted.fit import fit_model
 
-__all__ = ["PartitionedDetector", "PrivateDetector"]
+__all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
 
 HOLDERS = ("auto", "dense", "keyed")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
@@ -68,10 +68,31 @@ class PartitionedDetector(HoldsModel, Detector):
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
+    def _by_rule(self) -> bool:
+        """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
+        return False
+
     def _target_fpr(self) -> float | None:
         return None if self.target_fpr is None else share(target_fpr=self.target_fpr)
 
     target_fpr: Any
+
+
+class ExactDetector(PartitionedDetector):
+    """A twin: exact counts, and a guarantee that promises nothing."""
+
+    def _plan(self, domain: Domain) -> Plan:
+        name = type(self).__name__
+        return Plan(
+            detector=name,
+            domain=domain,
+            partition=self._partition_maker(domain.n_features),
+            scorer=self._make_scorer(),
+            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name),)),
+            n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
+            target_fpr=self._target_fpr(),
+            n_jobs=thread_count(self.n_jobs),
+        )
 
 
 class PrivateDetector(PartitionedDetector):
@@ -94,10 +115,6 @@ class PrivateDetector(PartitionedDetector):
         for reason in voided:
             warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=4)
         return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided))
-
-    def _by_rule(self) -> bool:
-        """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
-        return False
 
     def _checked_n_hint(self) -> int | Literal["buy"] | None:
         n_hint = self._given_n_hint()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, bad
+from dpoutlier._validate import at_least_one
 from dpoutlier.exceptions import TooManyCellsError
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser
+from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser, bins_of_each
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -51,11 +51,7 @@ class Grid:
     @classmethod
     def of(cls, bins: Any, n_features: int) -> Grid:
         """A grid from one number of bins for all features, or one for each."""
-        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
-            if len(bins) != n_features:
-                raise bad("bins", f"one number, or one for each of {n_features} features", bins)
-            return cls(tuple(at_least_one(MOST_BINS, bins=b) for b in bins))
-        return cls((at_least_one(MOST_BINS, bins=bins),) * n_features)
+        return cls(bins_of_each(bins, n_features, MOST_BINS))
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
-from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.partition import CellIds, Coarser, bins_of_each, ids_below_64_bits
 
 __all__ = ["Margins"]
 
@@ -43,11 +43,7 @@ class Margins:
     @classmethod
     def of(cls, bins: Any, n_features: int) -> Margins:
         """Margins from one number of bins for all features, or one for each."""
-        if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
-            if len(bins) != n_features:
-                raise bad("bins", f"one number, or one for each of {n_features} features", bins)
-            return cls(tuple(at_least_one(MOST_BINS, bins=b) for b in bins))
-        return cls((at_least_one(MOST_BINS, bins=bins),) * n_features)
+        return cls(bins_of_each(bins, n_features, MOST_BINS))
 
     @property
     def name(self) -> str:

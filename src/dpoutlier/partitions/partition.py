@@ -1,12 +1,23 @@
 """What counting, noise, holders, files and statements need to know of a partition, and all they may know."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_CELLS", "CellIds", "Coarser", "Partition", "cell_ids", "cell_numbers", "ids_below_64_bits"]
+from dpoutlier._validate import at_least_one, bad
+
+__all__ = [
+    "MOST_CELLS",
+    "CellIds",
+    "Coarser",
+    "Partition",
+    "bins_of_each",
+    "cell_ids",
+    "cell_numbers",
+    "ids_below_64_bits",
+]
 
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
@@ -24,6 +35,15 @@ class Coarser(NamedTuple):
     """How many cells are in a sum."""
     among: int
     """How many features of the member can be left out in turn."""
+
+
+def bins_of_each(bins: Any, n_features: int, most: int) -> tuple[int, ...]:
+    """Bins of each feature, from one number for all of them or one for each."""
+    if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
+        if len(bins) != n_features:
+            raise bad("bins", f"one number, or one for each of {n_features} features", bins)
+        return tuple(at_least_one(most, bins=b) for b in bins)
+    return (at_least_one(most, bins=bins),) * n_features
 
 
 class Partition(Protocol):
