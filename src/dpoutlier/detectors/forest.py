@@ -129,7 +129,7 @@ class DPForest(_OfTrees, PrivateDetector):
         The most rows that one person has; multiplies the noise.
     n_hint : int or "buy", optional
         A *public* guess of the number of rows, for "auto"; or buy one for 5 % of epsilon. Never ``len(X)``: it would stand in the
-        model, and the number of rows is private. Three times too many or too few hardly matters.
+        model, and the number of rows is private. Three times too many or too few costs about .01 of AUROC.
     n_trees : int or "auto"
         "auto" takes the number from ``n_hint`` and epsilon: 2 to 32.
     depth : int or "auto"
