@@ -5,6 +5,7 @@ Slow, plain, and obviously right; the package is tested against it.
 
 import hashlib
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -18,46 +19,85 @@ def position(x: float, lower: float, upper: float) -> int:
     return int(min(max(moved, 0.0), LATTICE - 1.0))
 
 
-def home_of(point: Sequence[int], bins: Sequence[int]) -> tuple[int, ...]:
-    return tuple(p * b // LATTICE for p, b in zip(point, bins))
+NUMBERS = (0, False, False)  # (levels, unordered, a cell for missing values), as an Axis has them
+Axis = tuple[int, bool, bool]
 
 
-def cost(p: int, b: int, c: int) -> int:
+def kinds(axes: Sequence[Axis], bins: Sequence[int]) -> Sequence[Axis]:
+    return axes or [NUMBERS] * len(bins)
+
+
+def cells_of(bins: Sequence[int], axes: Sequence[Axis] = ()) -> list[int]:
+    """Cells along each feature: its bins, and one for missing values where it has that."""
+    return [b + missing for b, (_, _, missing) in zip(bins, kinds(axes, bins))]
+
+
+def home_bin(p: int, b: int, axis: Axis = NUMBERS) -> int:
+    return b if axis[2] and p == LATTICE - 1 else p * b // LATTICE
+
+
+def home_of(point: Sequence[int], bins: Sequence[int], axes: Sequence[Axis] = ()) -> tuple[int, ...]:
+    return tuple(home_bin(p, b, axis) for p, b, axis in zip(point, bins, kinds(axes, bins)))
+
+
+def apart(a: int, c: int, b: int, axis: Axis) -> bool:
+    """Whether two cells are one step and a distance of 1 apart, rather than on a line."""
+    return a != c and (axis[1] or b in (a, c))
+
+
+def steps(a: int, c: int, b: int, axis: Axis) -> int:
+    return 1 if apart(a, c, b, axis) else abs(a - c)
+
+
+def length(a: int, c: int, b: int, axis: Axis) -> Fraction:
+    return Fraction(1) if apart(a, c, b, axis) else Fraction(abs(a - c), b)
+
+
+def cost(p: int, b: int, c: int, axis: Axis = NUMBERS) -> int:
     """Distance of a position to the middle of bin c, in units of 2**-32, rounded down.
 
-    The point is the middle of its position, but not past the upper edge of its home bin.
+    The point is the middle of its position, but not past the upper edge of its home bin. A level has no inside, and neither has a
+    missing value.
     """
-    home = p * b // LATTICE
+    home = home_bin(p, b, axis)
+    if apart(home, c, b, axis):
+        return LATTICE
+    if axis[1] or home == b:
+        return 0
     point = min(Fraction(2 * p + 1, 2), Fraction((home + 1) * LATTICE, b))
     middle = Fraction((2 * c + 1) * LATTICE, 2 * b)
     return int(abs(point - middle))
 
 
-def ranked(p: int, b: int) -> list[int]:
+def ranked(p: int, b: int, axis: Axis = NUMBERS) -> list[int]:
     """Bins of one feature by (cost, steps from home, index)."""
-    home = p * b // LATTICE
-    return sorted(range(b), key=lambda c: (cost(p, b, c), abs(c - home), c))
+    home = home_bin(p, b, axis)
+    return sorted(range(b + axis[2]), key=lambda c: (cost(p, b, c, axis), steps(home, c, b, axis), c))
 
 
-def visiting_order(point: Sequence[int], bins: Sequence[int], max_depth: int | None) -> list[tuple[int, ...]]:
+def visiting_order(
+    point: Sequence[int], bins: Sequence[int], max_depth: int | None, axes: Sequence[Axis] = ()
+) -> list[tuple[int, ...]]:
     """All cells within max_depth steps from home, by (sum of costs, rank vector)."""
-    home = home_of(point, bins)
-    costs = [[cost(p, b, c) for c in range(b)] for p, b in zip(point, bins)]
-    rank = [{c: r for r, c in enumerate(ranked(p, b))} for p, b in zip(point, bins)]
+    home, each = home_of(point, bins, axes), kinds(axes, bins)
+    costs = [[cost(p, b, c, axis) for c in range(b + axis[2])] for p, b, axis in zip(point, bins, each)]
+    rank = [{c: r for r, c in enumerate(ranked(p, b, axis))} for p, b, axis in zip(point, bins, each)]
+
+    def depth(cell: tuple[int, ...]) -> int:
+        return sum(steps(h, c, b, axis) for h, c, b, axis in zip(home, cell, bins, each))
 
     def key(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         return sum(costs[j][c] for j, c in enumerate(cell)), tuple(rank[j][c] for j, c in enumerate(cell))
 
-    cells = itertools.product(*(range(b) for b in bins))
-    near = [c for c in cells if max_depth is None or sum(abs(a - h) for a, h in zip(c, home)) <= max_depth]
-    return sorted(near, key=key)
+    cells = itertools.product(*(range(n) for n in cells_of(bins, axes)))
+    return sorted([c for c in cells if max_depth is None or depth(c) <= max_depth], key=key)
 
 
-def number_of(cell: Sequence[int], bins: Sequence[int]) -> int:
+def number_of(cell: Sequence[int], bins: Sequence[int], axes: Sequence[Axis] = ()) -> int:
     """Mixed-radix number of a cell, the first feature most significant."""
     number = 0
-    for c, b in zip(cell, bins):
-        number = number * b + c
+    for c, n in zip(cell, cells_of(bins, axes)):
+        number = number * n + c
     return number
 
 
@@ -72,19 +112,20 @@ def score(
     max_depth: int | None,
     max_cells: int,
     exhausted: str,
+    axes: Sequence[Axis] = (),
 ) -> tuple[float, int, int]:
     """Algorithm 1. Returns (score, gathered, visited)."""
-    home = home_of(point, bins)
+    home, each = home_of(point, bins, axes), kinds(axes, bins)
     gathered, result, visited = 0, Fraction(0), 0
-    for cell in visiting_order(point, bins, max_depth)[:max_cells]:
-        q = count(number_of(cell, bins))
+    for cell in visiting_order(point, bins, max_depth, axes)[:max_cells]:
+        q = count(number_of(cell, bins, axes))
         if distance == "cell":
-            length = sum((Fraction(abs(c - h), b) for c, h, b in zip(cell, home, bins)), Fraction(0))
+            far = sum((length(h, c, b, axis) for h, c, b, axis in zip(home, cell, bins, each)), Fraction(0))
         else:
-            length = Fraction(sum(cost(p, b, c) for p, b, c in zip(point, bins, cell)), LATTICE)
+            far = Fraction(sum(cost(p, b, c, axis) for p, b, c, axis in zip(point, bins, cell, each)), LATTICE)
         gathered += q
         visited += 1
-        result = result + q * length if weighted else length
+        result = result + q * far if weighted else far
         if gathered >= k:
             return float(result), gathered, visited
     if exhausted == "outlying":
@@ -269,6 +310,61 @@ def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequ
         path[i] = 2 * path[i] + right
         leaf = 2 * leaf + right
     return leaf
+
+
+def line_cells(words: Callable[[int], int], cuts: int) -> list[tuple[int, int]]:
+    """The intervals of a line cut so many times over: each time all of them, near their middles."""
+    cells = [(1, 0, LATTICE)]
+    for _ in range(cuts):
+        cells = [half for cell in cells for half in _halves(*cell, words)]
+    return [(low, high) for _, low, high in cells]
+
+
+def _halves(k: int, low: int, high: int, words: Callable[[int], int]) -> list[tuple[int, int, int]]:
+    cut = low + ((high - low) * _share(words(k)) >> 32)
+    return [(2 * k, low, cut), (2 * k + 1, cut, high)]
+
+
+def _share(word: int) -> int:
+    return LATTICE * 35 // 100 + ((word >> 32) * (LATTICE * 3 // 10) >> 32)
+
+
+def level_cells(words: Callable[[int], int], levels: list[int], cuts: int, k: int = 1) -> list[list[int]]:
+    """Groups of levels, cut so many times over; a group of one is left alone."""
+    if cuts == 0 or len(levels) == 1:
+        return [levels]
+    at = round(Fraction(len(levels) * _share(words(k)), LATTICE))
+    at = min(max(at, 1), len(levels) - 1)
+    return level_cells(words, levels[:at], cuts - 1, 2 * k) + level_cells(words, levels[at:], cuts - 1, 2 * k + 1)
+
+
+def mixed_leaf(
+    point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequence[int], axes: Sequence[Axis]
+) -> tuple[int, int]:
+    """(leaf of a point, number of leaves) of a tree over features of any kind: its cell in a small uneven grid."""
+    most = [min(3, math.ceil(math.log2(axes[j][0]))) if axes[j][0] else 3 for j in hand]
+    cuts = [0] * len(hand)
+    for r in range(3):
+        for i in sorted(range(len(hand)), key=lambda i, number=r: tree_word(seed, tree, 1 + number, i)):
+            if sum(cuts) < depth and cuts[i] < most[i]:
+                cuts[i] += 1
+    leaf, leaves = 0, 1
+    for i, j in enumerate(hand):
+        levels, unordered, missing = axes[j]
+        p, absent = point[j], missing and point[j] == LATTICE - 1
+        words = lambda k, i=i: tree_word(seed, tree, 64 + i, k)  # noqa: E731
+        if levels:
+            order = list(range(levels))
+            if unordered:
+                order.sort(key=lambda level, i=i: tree_word(seed, tree, 1024 + i, level))
+            groups = level_cells(words, order, cuts[i])
+            cell, size = [p * levels // LATTICE in group for group in groups].index(True), len(groups)
+        else:
+            lines = line_cells(words, cuts[i])
+            cell, size = [low <= p < high for low, high in lines].index(True), len(lines)
+        cell, size = (size if absent else cell), size + missing
+        leaf, leaves = leaf * size + cell, leaves * size
+    return leaf, leaves
 
 
 # Logarithms ------------------------------------------------------------------------------------------------------------

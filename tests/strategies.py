@@ -29,6 +29,32 @@ def grids_with_points(draw, max_features: int = 5, most_cells: int = 700):
     return bins, points
 
 
+@st.composite
+def kinds_with_points(draw, max_features: int = 4, most_cells: int = 500):
+    """(bins, axes, positions) of features of all kinds: numbers, ordered and unordered levels, with missing cells or without."""
+    d = draw(st.integers(1, max_features))
+    some = st.integers(1, 5)
+    bins = draw(st.tuples(*[some] * d))
+    flags = draw(st.tuples(*[st.tuples(st.booleans(), st.booleans(), st.booleans())] * d))
+    axes = [
+        (b, True, False) if unordered else (b * ordered, False, missing)
+        for b, (ordered, unordered, missing) in zip(bins, flags)
+    ]
+    while _product(b + axis[2] for b, axis in zip(bins, axes)) > most_cells:
+        bins = tuple(max(b - 1, 1) for b in bins)
+        axes = [(b if axis[0] else 0, *axis[1:]) for b, axis in zip(bins, axes)]
+    places = [_place(b, axis) for b, axis in zip(bins, axes)]
+    return bins, axes, draw(st.lists(st.tuples(*places), min_size=1, max_size=4))
+
+
+def _place(bins: int, axis) -> st.SearchStrategy[int]:
+    levels, _, missing = axis
+    middle = st.integers(0, bins - 1).map(lambda i: (2 * i + 1) * LATTICE // (2 * bins))
+    anywhere = coordinate(bins).map(lambda p: min(p, LATTICE - 1 - missing))
+    known = middle if levels else anywhere
+    return st.one_of(known, known, st.just(LATTICE - 1)) if missing else known
+
+
 def _product(numbers) -> int:
     result = 1
     for number in numbers:

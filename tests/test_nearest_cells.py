@@ -51,7 +51,7 @@ def order_by_windows(point, bins, max_depth, ends, room):
         set_out(home[0], home[1], ranks, path)
         cells, complete = [], False
         while not complete:  # a window that is full goes on where it stopped
-            n, complete = find_cells(start, end, arrays.wide, limit, ranks, path, window)
+            n, complete = find_cells(start, end, arrays.wide, arrays.skips, limit, ranks, path, window)
             ids = np.stack([window.high[:n], window.low[:n]], axis=-1)
             cells += zip(window.cost[:n].tolist(), cell_numbers(ids))
         assert all(start <= cost < end for cost, _ in cells)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dpoutlier._startup import without_collection
 
 if TYPE_CHECKING:
+    from dpoutlier.bounds import Bounds
+    from dpoutlier.category import Category
     from dpoutlier.detectors.choosing import detector
     from dpoutlier.detectors.explanation import Explanation
     from dpoutlier.detectors.fitted import FittedDetector
@@ -17,14 +19,15 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
-    from dpoutlier.domain import Bounds
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
+    from dpoutlier.private_bounds import PrivateBounds
     from dpoutlier.statement import PrivacyStatement
 
 __all__ = [
     "KNN",
     "Bounds",
+    "Category",
     "DPForest",
     "DPGridKNN",
     "DPMarginals",
@@ -36,6 +39,7 @@ __all__ = [
     "Marginals",
     "Neighbours",
     "PrivacyStatement",
+    "PrivateBounds",
     "detector",
     "load",
     "secrets_may_travel",
@@ -43,7 +47,8 @@ __all__ = [
 
 _HOME = {
     "KNN": "detectors.knn",
-    "Bounds": "domain",
+    "Bounds": "bounds",
+    "Category": "category",
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",
@@ -55,6 +60,7 @@ _HOME = {
     "Marginals": "detectors.marginals",
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
+    "PrivateBounds": "private_bounds",
     "detector": "detectors.choosing",
     "load": "detectors.loading",
     "secrets_may_travel": "holders.keyed",

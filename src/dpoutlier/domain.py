@@ -1,14 +1,9 @@
-"""Bounds: the public range of each feature, and with it the map of a row onto the lattice."""
+"""A domain: the features of a table with their public ranges and levels, and with it the map of a row onto the lattice."""
 
 from __future__ import annotations
 
-import json
 import math
-import numbers
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,25 +11,33 @@ from numpy.typing import NDArray
 
 from dpoutlier import lattice
 from dpoutlier._validate import bad
-from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.axes import MISSING, Axis, level_position
+from dpoutlier.category import Category
 
-__all__ = ["Bounds", "Domain"]
+__all__ = ["Domain", "check_range"]
 
 MOST_FEATURES, LONGEST_NAME = 10_000, 200
-REMEDY = (
-    "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
-    "bounds={'age': (0, 120), 'bmi': (10, 80)}, bounds=(lowers, uppers), bounds=(0, 1) for all features alike, "
-    "or bounds='features.toml'."
-)
+
+Pair = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Features with their public bounds; frozen, and valid by construction."""
+    """Features with their public bounds; frozen, and valid by construction.
+
+    A category of L levels lies in the bounds (0, L), and its level i at ``i + 1/2``; ``other`` is a level, and so is a missing
+    value that has a cell of its own, unless the levels are ordered.
+    """
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     names: tuple[str, ...] | None = None
+    categories: tuple[Category | None, ...] | None = None
+    """One entry for each feature; None: no feature has levels."""
+    missing: tuple[bool, ...] | None = None
+    """Which features have a cell for missing values; None: none has."""
+    outer: tuple[Pair | None, ...] | None = None
+    """The public range within which bounds are bought, for the features where they are; None: all are declared."""
 
     def __post_init__(self) -> None:
         n_names = len(self.lower) if self.names is None else len(self.names)
@@ -50,7 +53,24 @@ class Domain:
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise bad("bounds", "given once for each feature", self.names)
         for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):
-            _check_range(label, low, high)
+            check_range(label, low, high)
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        for what, given, empty in (("categories", self.categories, None), ("missing", self.missing, False)):
+            # One way to write each domain: what no feature has is not written at all.
+            if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
+                raise bad(what, "one entry for each feature, or nothing", given)
+        if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
+            raise bad("outer", "one range for each feature whose bounds are bought, or nothing", self.outer)
+        for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
+            if axis.levels and (self.lower[j], self.upper[j]) != (0.0, float(axis.levels)):
+                raise bad(f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j]))
+            outer = self.outer[j] if self.outer is not None else None
+            if outer is not None:
+                check_range(label, *outer)
+                if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
+                    raise bad(f"bounds of {label}", "bought within their outer range", outer)
 
     @property
     def n_features(self) -> int:
@@ -65,153 +85,88 @@ class Domain:
     def scales(self) -> tuple[float, ...]:
         return tuple(lattice.scale(low, high) for low, high in zip(self.lower, self.upper, strict=True))
 
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        return tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in range(len(self.lower)))
+
+    def category(self, j: int) -> Category | None:
+        return None if self.categories is None else self.categories[j]
+
+    def has_missing_cell(self, j: int) -> bool:
+        return self.missing is not None and self.missing[j]
+
+    @property
+    def missing_positions(self) -> tuple[int, ...]:
+        """Where a missing value of each feature goes: to its own cell, or to the first."""
+        return tuple(
+            0
+            if not self.has_missing_cell(j)
+            else MISSING
+            if axis.missing
+            else level_position(axis.levels - 1, axis.levels)
+            for j, axis in enumerate(self.axes)
+        )
+
+    @property
+    def bought(self) -> tuple[int, ...]:
+        """The features whose bounds are bought."""
+        return tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None)
+
+    def with_bounds(self, bounds: dict[int, Pair]) -> Domain:
+        """The same with other bounds for some features."""
+        lower, upper = list(self.lower), list(self.upper)
+        for j, (low, high) in bounds.items():
+            lower[j], upper[j] = float(low), float(high)
+        return replace(self, lower=tuple(lower), upper=tuple(upper))
+
     def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which values of *public* points lie outside the bounds."""
+        """Which values of *public* points lie outside the bounds. A level never does."""
         return np.asarray((values < np.array(self.lower)) | (values > np.array(self.upper)))
 
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "lower": list(self.lower),
+            "upper": list(self.upper),
+            "names": None if self.names is None else list(self.names),
+            "scales": list(self.scales),
+        }
+        if self.categories is not None:
+            content["categories"] = [None if one is None else one.to_json() for one in self.categories]
+        if self.missing is not None:
+            content["missing"] = list(self.missing)
+        if self.outer is not None:
+            content["outer"] = [None if one is None else list(one) for one in self.outer]
+        return content
 
-def _check_range(label: str, lower: float, upper: float) -> None:
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Domain:
+        categories, outer = content.get("categories"), content.get("outer")
+        return cls(
+            lower=tuple(map(float, content["lower"])),
+            upper=tuple(map(float, content["upper"])),
+            names=None if content["names"] is None else tuple(str(name) for name in content["names"]),
+            categories=None
+            if categories is None
+            else tuple(None if one is None else Category.from_json(one) for one in categories),
+            missing=None if content.get("missing") is None else tuple(one is True for one in content["missing"]),
+            outer=None
+            if outer is None
+            else tuple(None if one is None else (float(one[0]), float(one[1])) for one in outer),
+        )
+
+
+def axis_of(category: Category | None, *, missing: bool) -> Axis:
+    if category is None:
+        return Axis(missing=missing)
+    if category.ordered:
+        return Axis(len(category.names), missing=missing)
+    return Axis(len(category.names) + missing, unordered=True)
+
+
+def check_range(label: str, lower: float, upper: float) -> None:
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise bad(f"bounds of {label}", "two finite numbers", (lower, upper))
     if not lower < upper:
         raise bad(f"bounds of {label}", "(lower, upper) with lower < upper", (lower, upper))
     if not math.isfinite(upper - lower) or not math.isfinite(lattice.scale(lower, upper)):
         raise bad(f"bounds of {label}", "neither wider than 1e308 nor narrower than 1e-298", (lower, upper))
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise bad(name, "a number", value)
-    return float(value)
-
-
-class Bounds:
-    """Declared bounds, not yet matched with the columns of a table.
-
-    Parameters
-    ----------
-    lower, upper : number or sequence of numbers
-        One for all features, or one for each.
-    names : sequence of str, optional
-        The features' names. With names, columns are found by name.
-
-    Examples
-    --------
-    >>> Bounds(0, [120, 80], names=["age", "bmi"]).domain(2, ["age", "bmi"]).upper
-    (120.0, 80.0)
-    """
-
-    def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
-        self.lower, self.upper = lower, upper
-        self.names = None if names is None else tuple(names)
-
-    def __repr__(self) -> str:
-        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r})"
-
-    @classmethod
-    def of(cls, given: Any) -> Bounds:
-        """Bounds from whatever a user may pass as ``bounds``."""
-        if given is None:
-            raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
-        if isinstance(given, Bounds):
-            return given
-        if isinstance(given, str | Path):
-            return cls.from_file(given)
-        if isinstance(given, Mapping):
-            return cls._of_mapping(given)
-        if isinstance(given, Sequence | np.ndarray) and len(given) == 2:
-            return cls(given[0], given[1])
-        raise bad("bounds", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
-
-    @classmethod
-    def _of_mapping(cls, given: Mapping[Any, Any]) -> Bounds:
-        lower, upper = [], []
-        for name, pair in given.items():
-            if not isinstance(name, str):
-                raise bad("bounds", "a dict from feature name to (lower, upper)", given, REMEDY)
-            if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
-                raise bad(f"bounds of {name}", "a pair (lower, upper)", pair)
-            lower.append(_number(f"lower bound of {name}", pair[0]))
-            upper.append(_number(f"upper bound of {name}", pair[1]))
-        if not lower:
-            raise bad("bounds", "given for at least one feature", given, REMEDY)
-        return cls(lower, upper, names=list(given))
-
-    @classmethod
-    def from_file(cls, path: str | Path) -> Bounds:
-        """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
-        path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-            content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-        except FileNotFoundError:
-            raise InvalidParameterError(f"features file {path} does not exist.") from None
-        except (OSError, UnicodeDecodeError, ValueError) as error:
-            raise InvalidParameterError(f"features file {path} cannot be read: {error}.") from None
-        return cls._of_mapping(_ranges(path, content))
-
-    @property
-    def n_features(self) -> int | None:
-        """The number of features, if the bounds tell it."""
-        if self.names is not None:
-            return len(self.names)
-        lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
-        return lengths[0] if lengths else None
-
-    def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
-        """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""
-        found = None if names is None else tuple(names)
-        if self.names is None:
-            return Domain(self._each("lower", n_features), self._each("upper", n_features), found)
-        lower = dict(zip(self.names, self._each("lower", len(self.names)), strict=True))
-        upper = dict(zip(self.names, self._each("upper", len(self.names)), strict=True))
-        if found is None:
-            if n_features != len(self.names):
-                raise InvalidParameterError(
-                    f"bounds are declared for {len(self.names)} features {list(self.names)}, "
-                    f"and the data has {n_features} columns without names."
-                )
-            found = self.names
-        self._check_names(found)
-        return Domain(tuple(lower[n] for n in found), tuple(upper[n] for n in found), found)
-
-    def _check_names(self, found: tuple[str, ...]) -> None:
-        assert self.names is not None
-        unknown = [name for name in found if name not in self.names]
-        absent = [name for name in self.names if name not in found]
-        if unknown or absent:
-            raise InvalidParameterError(
-                "bounds and columns do not match:"
-                + (f" columns without bounds: {unknown};" if unknown else "")
-                + (f" bounds without a column: {absent};" if absent else "")
-                + " declare bounds for exactly the columns you pass."
-            )
-
-    def _each(self, side: str, n_features: int) -> tuple[float, ...]:
-        given = getattr(self, side)
-        if isinstance(given, Sequence | np.ndarray) and np.ndim(given) == 1:
-            if len(given) != n_features:
-                raise bad(f"bounds ({side})", f"one number, or one for each of {n_features} features", given)
-            return tuple(_number(f"{side} bound of feature {j}", value) for j, value in enumerate(given))
-        return (_number(f"{side} bound", given),) * n_features
-
-
-def _ranges(path: Path, content: Any) -> dict[str, Any]:
-    """Ranges by name from the content of a features file."""
-    features = content.get("features") if isinstance(content, dict) else None
-    if not isinstance(features, dict) or not features or set(content) != {"features"}:
-        raise InvalidParameterError(
-            f"features file {path} must hold one table named 'features', one entry for each feature, such as "
-            "[features] / age = [0, 120]."
-        )
-    ranges = {}
-    for name, entry in features.items():
-        if isinstance(entry, dict) and set(entry) == {"lower", "upper"}:
-            ranges[name] = [entry["lower"], entry["upper"]]
-        elif isinstance(entry, list) and len(entry) == 2:
-            ranges[name] = entry
-        else:
-            raise InvalidParameterError(
-                f"features file {path}: {name} must be [lower, upper] or {{lower = ..., upper = ...}}, got {entry!r}."
-            )
-    return ranges

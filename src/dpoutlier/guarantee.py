@@ -115,6 +115,8 @@ class Guarantee:
     rows_per_person: int = 1
     delta: int = 0
     voided_by: tuple[str, ...] = ()
+    person: str | None = None
+    """The column whose values tell people apart, if rows past ``rows_per_person`` are left out; None: the cap is declared."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))

@@ -18,6 +18,7 @@ from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Rows
@@ -198,5 +199,7 @@ def described(partition: Partition) -> str:
     """A partition in a few words."""
     if isinstance(partition, Trees):
         return f"{partition.n_trees} trees, {max(partition.depths)} deep"
+    if isinstance(partition, MixedTrees):
+        return f"{partition.n_trees} trees, at most {partition.depth} deep"
     assert isinstance(partition, Grid | Margins)
     return f"{max(partition.bins)} bins each"

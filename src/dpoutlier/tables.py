@@ -1,4 +1,4 @@
-"""Tables in: arrays and data frames as columns of float64, where NaN means missing.
+"""Tables in: arrays and data frames as columns of float64, where NaN means missing, and levels are numbered.
 
 A value's number depends on that value alone. Where there is a fast way for a whole column, it gives the same numbers as the
 slow way, value by value, or it fails and leaves the column to that one.
@@ -6,13 +6,14 @@ slow way, value by value, or it fails and leaves the column to that one.
 
 from __future__ import annotations
 
-import re
 import warnings
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.category import NUMBER, Category, text_of
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.parquet import ParquetTable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = [
+    "codes_of",
     "column_names",
     "columns",
     "is_frame",
@@ -31,14 +33,10 @@ __all__ = [
     "points_array",
     "points_rows",
     "values",
+    "without",
 ]
 
 KERNEL_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
-
-# Possessive throughout: a long value must not take long.
-NUMBER = re.compile(
-    r"\s*+[+-]?+(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:e[+-]?+\d++)?+|inf(?:inity)?+)\s*+", re.IGNORECASE | re.ASCII
-)
 
 
 def is_frame(table: Any) -> bool:
@@ -72,22 +70,53 @@ def number_of_columns(table: Any) -> int:
     return n_columns
 
 
-def columns(table: Any) -> list[NDArray[np.float64]]:
-    """The columns as float64. What is no number, or does not parse as one, is NaN."""
+def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64]]:
+    """The columns as float64. What is no number, or does not parse as one, is NaN.
+
+    Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
+    """
     with np.errstate(all="ignore"):
         if is_frame(table):
             frame = _frame(table)
-            return [_series(frame[:, j]) for j in range(len(frame.columns))]
+            each = _levels_of(domain, len(frame.columns))
+            return [_series(frame[:, j]) if own is None else _series_codes(frame[:, j], own) for j, own in each]
         array = _array(table)
-        return [_values(array[:, j]) for j in range(array.shape[1])]
+        each = _levels_of(domain, array.shape[1])
+        return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
 
 
-def values(table: Any) -> NDArray[Any] | list[NDArray[np.float64]]:
+def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:
+    """The levels of each column; none of them has any where the domain is another's."""
+    known = domain is not None and domain.n_features == n_columns
+    return enumerate((domain.categories if known and domain is not None else None) or [None] * n_columns)
+
+
+def values(table: Any, domain: Domain | None = None) -> NDArray[Any] | list[NDArray[np.float64]]:
     """The table as kernels read it: itself if it is an array of floats, which is then not copied, else its columns."""
     plain = isinstance(table, np.ndarray) and not isinstance(table, np.ma.MaskedArray)
-    if plain and table.dtype in KERNEL_FLOATS and table.ndim == 2:
+    numbers_only = domain is None or domain.categories is None
+    if plain and numbers_only and table.dtype in KERNEL_FLOATS and table.ndim == 2:
         return np.asarray(table)
-    return columns(table)
+    return columns(table, domain)
+
+
+def without(table: Any, name: str) -> Any:
+    """The table without one of its columns."""
+    if isinstance(table, ParquetTable):
+        return ParquetTable(table.path, [other for other in table.names if other != name])
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    return nw.to_native(_frame(table).drop(name))
+
+
+def codes_of(table: Any, name: str, known: dict[str, int]) -> NDArray[np.int64]:
+    """A number for each value of a column, -1 for those that are missing. ``known`` has the numbers so far, and takes new ones."""
+
+    def code(value: Any) -> int:
+        text = _identity(value)
+        return -1 if text is None else known.setdefault(text, len(known))
+
+    return _mapped(_frame(table)[name], code, np.int64)
 
 
 def numbers(column: Any) -> NDArray[np.float64]:
@@ -104,7 +133,7 @@ def numbers(column: Any) -> NDArray[np.float64]:
 
 def points_rows(table: Any, domain: Domain) -> Rows:
     """Points to be scored. A block of them raises ``MissingValueError`` if one is missing; see ``missing_value``."""
-    found = values(table)
+    found = values(table, domain)
     n_features = found.shape[1] if isinstance(found, np.ndarray) else len(found)
     if n_features != domain.n_features:
         raise PointsError(f"points have {n_features} features, the model was fitted on {domain.n_features}.")
@@ -113,22 +142,23 @@ def points_rows(table: Any, domain: Domain) -> Rows:
 
 def missing_value(table: Any, domain: Domain) -> PointsError:
     """What to say of points that miss a value. They are public, so the first bad value is shown."""
-    for j, (label, column) in enumerate(zip(domain.labels, columns(table), strict=True)):
+    for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
         missing = np.flatnonzero(np.isnan(column))
-        if len(missing):
-            row = int(missing[0])
+        if len(missing) and not domain.has_missing_cell(j):
+            row, category = int(missing[0]), domain.category(j)
+            what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
-                f"points have a missing value or no number in {label}, row {row} (counted from 0): "
-                f"{_original(table, row, j)!r}. Remove or fill such rows ({len(missing)} in this column); input contains NaN "
-                "or text."
+                f"points have a missing value or {what} in {label}, row {row} (counted from 0): "
+                f"{_original(table, row, j)!r}. Remove or fill such rows ({len(missing)} in this column), or fit with a cell for "
+                "missing values (missing='cell'); input contains NaN or text."
             )
     raise AssertionError("no value is missing")
 
 
 def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
-    """Points to be scored, of shape (n, n_features), none of them missing."""
+    """Points to be scored, of shape (n, n_features): missing values only where there is a cell for them, levels as numbers."""
     rows = points_rows(table, domain)
-    if any(np.isnan(column).any() for column in rows.columns):
+    if any(np.isnan(column).any() and not domain.has_missing_cell(j) for j, column in enumerate(rows.columns)):
         raise missing_value(table, domain)
     return np.stack(rows.columns, axis=1).astype(np.float64, copy=False)
 
@@ -166,6 +196,31 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     except Exception:  # noqa: BLE001, S110 - Arrow refuses integers past 2**53, or half of a surrogate pair
         pass
     return _parsed(_objects(series))
+
+
+def _series_codes(series: nw.Series[Any], category: Category) -> NDArray[np.float64]:
+    return _mapped(series, lambda value: _middle(category.code(value)), np.float64)
+
+
+def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
+    """A function of each value, called once for equal ones where the column's type makes that possible."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    try:
+        if str(getattr(nw.to_native(series), "dtype", "")) != "object":
+            import pyarrow as pa  # noqa: PLC0415
+            import pyarrow.compute as pc  # noqa: PLC0415
+
+            column = series.to_arrow()
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            encoded = pc.dictionary_encode(column, null_encoding="mask")
+            encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+            found = np.array([*map(function, encoded.dictionary.to_pylist()), function(None)], dtype)
+            return np.asarray(found[pc.fill_null(encoded.indices, len(found) - 1).to_numpy(zero_copy_only=False)])
+    except Exception:  # noqa: BLE001, S110 - text in an unknown encoding, or a type that Arrow cannot encode
+        pass
+    return np.array([function(value) for value in _objects(series)], dtype)
 
 
 def _objects(series: nw.Series[Any]) -> list[Any]:
@@ -234,11 +289,30 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
     return _parsed(values.tolist())
 
 
+def _value_codes(values: NDArray[Any], category: Category) -> NDArray[np.float64]:
+    return np.array([_middle(category.code(value)) for value in values.tolist()], np.float64)
+
+
 # Values -------------------------------------------------------------------------------------------------------------------
 
 
 def _parsed(values: list[Any]) -> NDArray[np.float64]:
     return np.array([_number(value) for value in values], np.float64)
+
+
+def _middle(code: int | None) -> float:
+    """Where a level lies in its feature's bounds."""
+    return np.nan if code is None else code + 0.5
+
+
+def _identity(value: Any) -> str | None:
+    """The text by which a person is known; None for a missing id. No value can make this fail."""
+    try:
+        if value is None or bool(value != value):  # noqa: PLR0124 - true for what is no number and no time
+            return None
+        return text_of(value) if isinstance(value, str | bytes | float | int | np.generic) else str(value)
+    except Exception:  # noqa: BLE001 - objects may raise what they like
+        return None
 
 
 def _number(value: Any) -> float:

@@ -92,10 +92,10 @@ def fit(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console, say_if_compiling, working  # noqa: PLC0415
         from dpoutlier.detectors.choosing import detector as chosen_detector  # noqa: PLC0415
-        from dpoutlier.domain import Bounds  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.modelfile import check_target  # noqa: PLC0415
 

@@ -35,8 +35,8 @@ def plan(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.domain import Bounds  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.planning import advise  # noqa: PLC0415
 

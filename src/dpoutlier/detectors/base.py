@@ -9,8 +9,9 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier import tables
+from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.domain import Bounds, Domain
+from dpoutlier.domain import Domain
 
 __all__ = ["Detector"]
 

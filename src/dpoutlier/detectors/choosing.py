@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from dpoutlier._validate import at_least_one, bad, is_whole, one_of
+from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.forest import DPForest
 from dpoutlier.detectors.grid import DPGridKNN
 from dpoutlier.detectors.marginals import DPMarginals
-from dpoutlier.domain import Bounds
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import as_epsilon
 

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
+from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model import Model
+from dpoutlier.partitions.mixed_trees import MixedTrees, trees_of
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 from dpoutlier.scoring.log_counts import LogCounts
@@ -33,7 +35,7 @@ class _OfTrees(PartitionedDetector):
                 raise bad(name, "'auto' or a whole number", value)
         return isinstance(self.n_trees, str) or isinstance(self.depth, str)
 
-    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+    def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         def make(n_hint: int | None, epsilon: float) -> Partition:
             n_trees, depth = self.n_trees, self.depth
             if self._by_rule():
@@ -46,14 +48,14 @@ class _OfTrees(PartitionedDetector):
                 by_rule = trees_by_rule(n_hint, epsilon)
                 depth = by_rule[1] if isinstance(depth, str) else depth
                 n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
-            return Trees.of(n_features, n_trees, depth, self.subspace, self.tree_seed)
+            return trees_of(axes, n_trees, depth, self.subspace, self.tree_seed)
 
         return make
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         trees = model.partition
-        assert isinstance(trees, Trees)
+        assert isinstance(trees, Trees | MixedTrees)
         return {
             **super()._arguments_of(model),
             "n_trees": trees.n_trees,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
+from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model import Model
@@ -30,8 +31,8 @@ class _OnGrid(PartitionedDetector):
     def _make_scorer(self) -> NearestCells:
         return NearestCells(self.k, self.weighted, self.distance, self.max_depth, self.max_cells, self.exhausted)
 
-    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
-        grid = Grid.of(self.bins, n_features)
+    def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
+        grid = Grid.of(self.bins, axes)
         return lambda _n_hint, _epsilon: grid
 
     @classmethod
@@ -198,9 +199,9 @@ class DPGridKNN(_OnGrid, PrivateDetector):
             raise bad("bins", "'auto', a whole number, or one for each feature", self.bins)
         return isinstance(self.bins, str)
 
-    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+    def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         if not self._by_rule():
-            return super()._partition_maker(n_features)
+            return super()._partition_maker(axes)
 
         def by_rule(n_hint: int | None, epsilon: float) -> Partition:
             if n_hint is None or epsilon == float("inf"):
@@ -208,7 +209,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
                     "bins='auto' needs n_hint, a public guess of the number of rows such as n_hint=5000 (never the true "
                     "number), or n_hint='buy' to spend 5 % of a finite epsilon on it; or give bins=5."
                 )
-            return Grid.of(bins_by_rule(n_hint, epsilon, n_features), n_features)
+            return Grid.of(bins_by_rule(n_hint, epsilon, len(axes), [a.levels for a in axes if a.levels]), axes)
 
         return by_rule
 

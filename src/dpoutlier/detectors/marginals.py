@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.model import Model
 from dpoutlier.partitions.margins import Margins
@@ -22,8 +23,8 @@ class _OfMargins(PartitionedDetector):
     def _make_scorer(self) -> LogCounts:
         return LogCounts()
 
-    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
-        margins = Margins.of(self.bins, n_features)
+    def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
+        margins = Margins.of(self.bins, axes)
         return lambda _n_hint, _epsilon: margins
 
     @classmethod

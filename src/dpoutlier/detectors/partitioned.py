@@ -9,9 +9,11 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from dpoutlier._validate import bad, is_whole, one_of, share, true_or_false
+from dpoutlier.axes import Axes
+from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
-from dpoutlier.domain import Bounds, Domain
+from dpoutlier.domain import Domain
 from dpoutlier.exceptions import UnsafeWarning
 from dpoutlier.guarantee import Guarantee, as_epsilon
 from dpoutlier.model import Model
@@ -37,7 +39,7 @@ class PartitionedDetector(HoldsModel, Detector):
     def _make_scorer(self) -> Scorer: ...
 
     @abstractmethod
-    def _partition_maker(self, n_features: int) -> Callable[[int | None, float], Partition]:
+    def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         """How to make the partition from (number of rows or None, epsilon per row)."""
 
     @abstractmethod
@@ -86,7 +88,7 @@ class ExactDetector(PartitionedDetector):
         return Plan(
             detector=name,
             domain=domain,
-            partition=self._partition_maker(domain.n_features),
+            partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name),)),
             n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
@@ -138,7 +140,7 @@ class PrivateDetector(PartitionedDetector):
         return Plan(
             detector=type(self).__name__,
             domain=domain,
-            partition=self._partition_maker(domain.n_features),
+            partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             holder=one_of(HOLDERS, holder=self.holder),

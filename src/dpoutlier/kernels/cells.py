@@ -1,4 +1,7 @@
-"""Home cells on a grid: mixed-radix numbers of the bins ``(p * b) // 2**32``, the first feature most significant."""
+"""Home cells on a grid: mixed-radix numbers of the bins ``(p * b) // 2**32``, the first feature most significant.
+
+A missing value that has a cell of its own is one bin past the last.
+"""
 
 from typing import Any
 
@@ -20,10 +23,16 @@ def find_home_cells(positions: Any, grid: GridArrays, high: Any, low: Any) -> No
         high[i] = 0
         low[i] = 0
     for j in range(grid.bins.shape[0]):
-        bins, stride = np.uint64(grid.bins[j]), grid.low[j]
+        bins, cells, stride = np.uint64(grid.bins[j]), np.uint64(grid.cells[j]), grid.low[j]
         if grid.wide:
             for i in range(low.shape[0]):
-                high[i], low[i] = multiply_add(high[i], low[i], bins, (np.uint64(positions[i, j]) * bins) >> HALF)
+                p = np.uint64(positions[i, j])
+                own = ((p * bins) >> HALF) + np.uint64(p == grid.absent[j])
+                high[i], low[i] = multiply_add(high[i], low[i], cells, own)
+        elif cells > bins:
+            for i in range(low.shape[0]):
+                p = np.uint64(positions[i, j])
+                low[i] += (((p * bins) >> HALF) + np.uint64(p == grid.absent[j])) * stride
         else:
             for i in range(low.shape[0]):
                 low[i] += ((np.uint64(positions[i, j]) * bins) >> HALF) * stride

@@ -8,6 +8,10 @@ depth limit of a walk rest on that.
 With V the point's offset from the middle of home in units of 1 / (2 bins) positions, a bin t steps above costs
 ``(t * 2**33 - V) // (2 bins)`` and a bin t steps below ``(t * 2**33 + V) // (2 bins)``, so both bins at t steps come before
 those at t + 1, and nothing needs sorting. Ranks are made as far as a walk gets, not before.
+
+Levels without an order are all one step and the cube's edge apart, by index; so is the cell of missing values from all bins of its
+line. It costs more than any of them, so it has the last rank, and there steps do fall: ``skips`` says that a search may not stop
+at the first rank that is too deep.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +21,7 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.wide import multiply_add
 
-__all__ = ["LATTICE", "NEVER", "GridArrays", "Ranks", "new_ranks", "reach", "start_ranks"]
+__all__ = ["LATTICE", "NEVER", "GridArrays", "Ranks", "farthest_cost", "new_ranks", "reach", "start_ranks"]
 
 LATTICE = 1 << 32
 STEP = 1 << 33
@@ -28,6 +32,10 @@ class GridArrays(NamedTuple):
     """A grid as kernels see it."""
 
     bins: Any  # per feature
+    cells: Any  # per feature: its bins, and one for missing values where it has that
+    absent: Any  # per feature: the position of missing values; past all positions where they have no cell
+    unordered: Any  # per feature
+    skips: bool  # whether any line has a cell for missing values
     unit: int  # the cube's edge, in the units of lengths
     step: Any  # per feature: the length of a step in these units, or 0 where that is no whole number
     width: Any  # per feature: of a bin, in lattice positions and rounded up
@@ -50,6 +58,7 @@ class Ranks(NamedTuple):
     sides: Any  # per feature: bins that were ranked or do not exist, two for each step from home
     offset: Any  # per feature: V
     home: Any  # per feature: home bin
+    jumps: Any  # per feature: whether all other cells are one step away
     home_cost: Any  # per feature
     cost: Any  # per rank: beyond that of home
     steps: Any
@@ -62,8 +71,10 @@ def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
     features = grid.bins.shape[0]
     first = np.zeros(features + 1, np.int64)
     for j in range(features):
-        # A rank of r takes at least r + 1 visited cells and about r / 2 steps. One entry ends them.
-        first[j + 1] = first[j] + min(grid.bins[j], 2 * max_depth + 1, max_cells + 2) + 1
+        # A rank of r takes at least r + 1 visited cells and, on a line, about r / 2 steps. One entry ends them.
+        jumps = grid.unordered[j] or grid.cells[j] > grid.bins[j]
+        within = grid.cells[j] if jumps else min(grid.bins[j], 2 * max_depth + 1)
+        first[j + 1] = first[j] + min(within, max_cells + 2) + 1
     room = first[features]
     return Ranks(
         first,
@@ -71,6 +82,7 @@ def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
         np.empty(features, np.int64),
         np.empty(features, np.int64),
         np.empty(features, np.int64),
+        np.empty(features, np.bool_),
         np.empty(features, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
@@ -113,8 +125,58 @@ def below_first(steps: Any, offset: Any, bins: Any, inverse: Any) -> Any:
 
 
 @inlined
+def move(end: Any, feature: Any, away: Any, below: Any, grid: GridArrays, ranks: Ranks) -> None:
+    """What a rank so many cells away from home adds to the id of home."""
+    high, low = np.uint64(0), grid.low[feature] * np.uint64(away)
+    if grid.wide:
+        high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(away), np.uint64(0))
+    if below:  # minus, in two's complement
+        low = ~low + np.uint64(1)
+        high = ~high + np.uint64(low == np.uint64(0))
+    ranks.low[end], ranks.high[end] = low, high
+
+
+@inlined
+def jump(end: Any, feature: Any, cell: Any, grid: GridArrays, ranks: Ranks) -> None:
+    """Rank a cell that is one step and the cube's edge away."""
+    home = ranks.home[feature]
+    ranks.cost[end], ranks.steps[end], ranks.length[end] = LATTICE - ranks.home_cost[feature], 1, grid.unit
+    move(end, feature, abs(cell - home), cell < home, grid, ranks)
+
+
+@inlined
+def reach_by_jumps(feature: Any, limit: Any, grid: GridArrays, max_depth: Any, ranks: Ranks) -> None:
+    """``reach`` where all other cells are one step away."""
+    end, done = ranks.first[feature] + ranks.number[feature], ranks.sides[feature]
+    others, full = (grid.cells[feature] - 1 if max_depth > 0 else 0), ranks.first[feature + 1] - 1
+    while ranks.cost[end - 1] < limit and done < others and end < full:
+        jump(end, feature, done + (1 if done >= ranks.home[feature] else 0), grid, ranks)
+        done += 1
+        end += 1
+    ranks.number[feature], ranks.sides[feature] = end - ranks.first[feature], done
+    ranks.cost[end] = NEVER
+
+
+@inlined
+def farthest_cost(grid: GridArrays, max_depth: Any, ranks: Ranks) -> Any:
+    """No cell of the point whose ranks were started costs more than this beyond home."""
+    total = 0
+    for j in range(grid.bins.shape[0]):
+        home, own = ranks.home[j], 0
+        if not ranks.jumps[j]:
+            own = min(max(home, grid.bins[j] - 1 - home), max_depth) * grid.width[j]
+        if (ranks.jumps[j] or grid.cells[j] > grid.bins[j]) and max_depth > 0:
+            own = max(own, LATTICE)
+        total += own
+    return total
+
+
+@inlined
 def reach(feature: Any, limit: Any, grid: GridArrays, max_depth: Any, ranks: Ranks) -> None:
     """Make ranks until the last one costs ``limit`` or more beyond home, or there are no more bins."""
+    if ranks.jumps[feature]:
+        reach_by_jumps(feature, limit, grid, max_depth, ranks)
+        return
     bins, home, offset = grid.bins[feature], ranks.home[feature], ranks.offset[feature]
     inverse, home_cost = grid.inverse[feature], ranks.home_cost[feature]
     end, sides = ranks.first[feature] + ranks.number[feature], ranks.sides[feature]
@@ -128,13 +190,17 @@ def reach(feature: Any, limit: Any, grid: GridArrays, max_depth: Any, ranks: Ran
         cost = divided(steps * STEP + offset if below else steps * STEP - offset, 2 * bins, inverse)
         ranks.cost[end], ranks.steps[end] = cost - home_cost, steps
         ranks.length[end] = steps * grid.step[feature] if grid.step[feature] > 0 else steps * grid.unit // bins
-        high, low = np.uint64(0), grid.low[feature] * np.uint64(steps)
-        if grid.wide:
-            high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(steps), np.uint64(0))
-        if below:  # minus, in two's complement
-            low = ~low + np.uint64(1)
-            high = ~high + np.uint64(low == np.uint64(0))
-        ranks.low[end], ranks.high[end] = low, high
+        move(end, feature, steps, below, grid, ranks)
+        end += 1
+    if (
+        grid.cells[feature] > bins
+        and sides == all_sides
+        and max_depth > 0
+        and ranks.cost[end - 1] < limit
+        and end < full
+    ):
+        jump(end, feature, bins, grid, ranks)
+        sides += 1
         end += 1
     ranks.number[feature], ranks.sides[feature] = end - ranks.first[feature], sides
     ranks.cost[end] = NEVER
@@ -146,9 +212,13 @@ def start_ranks(position: Any, grid: GridArrays, ranks: Ranks) -> Any:
     total = 0
     for j in range(grid.bins.shape[0]):
         bins, p = grid.bins[j], np.int64(position[j])
-        home = (p * bins) >> 32
-        offset = offset_in_home(p, home, bins)
-        cost = divided(abs(offset), 2 * bins, grid.inverse[j])
+        home, offset, cost, jumps = (p * bins) >> 32, 0, 0, grid.unordered[j]
+        if grid.cells[j] > bins and p == np.int64(grid.absent[j]):
+            home, jumps = bins, True
+        if not jumps:
+            offset = offset_in_home(p, home, bins)
+            cost = divided(abs(offset), 2 * bins, grid.inverse[j])
+        ranks.jumps[j] = jumps
         ranks.home[j], ranks.offset[j], ranks.home_cost[j] = home, offset, cost
         ranks.number[j], ranks.sides[j] = 1, 0
         at = ranks.first[j]

@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
-from dpoutlier.kernels.ranks import LATTICE, STEP, GridArrays, Ranks, below_first, divided, reach, start_ranks
+from dpoutlier.kernels.ranks import (
+    LATTICE,
+    STEP,
+    GridArrays,
+    Ranks,
+    below_first,
+    divided,
+    farthest_cost,
+    reach,
+    start_ranks,
+)
 from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Buffers, Results, Rule, add_product, as_score
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, set_out
 
@@ -91,10 +101,12 @@ def prepare(grid: GridArrays, rule: Rule, cells: StoredCells, ranks: Ranks, buff
     limited = rule.max_depth < MOST_STEPS
     for j in range(grid.bins.shape[0]):
         bins, home, offset, inverse = grid.bins[j], ranks.home[j], ranks.offset[j], grid.inverse[j]
-        for c in range(bins):
+        for c in range(grid.cells[j]):
             at, steps = cells.first[j] + c, abs(c - home)
             cost, rank = 0, 0
-            if steps > 0:
+            if steps > 0 and (ranks.jumps[j] or c == bins):
+                cost, rank, steps = LATTICE - ranks.home_cost[j], 2 * bins + 2 + c, 1
+            elif steps > 0:
                 below = c < home
                 cost = divided(steps * STEP + (offset if below else -offset), 2 * bins, inverse) - ranks.home_cost[j]
                 rank = 2 * steps + (below != below_first(steps, offset, bins, inverse))
@@ -193,13 +205,22 @@ def count_until(
     set_out(path.high[0], path.low[0], ranks, path)
     visited, complete, met = 1, False, False
     while not complete:
-        n, complete = find_cells(0, cost + 1, grid.wide, rule.max_depth, ranks, path, window)
+        n, complete = find_cells(0, cost + 1, grid.wide, grid.skips, rule.max_depth, ranks, path, window)
         for i in range(n):
             if window.cost[i] < cost or not met:  # cells of equal cost are found in their order
                 visited += 1
             if window.low[i] == low and window.high[i] == high:
                 met = True
     return visited
+
+
+@inlined
+def distance(cell: Any, feature: Any, grid: GridArrays, ranks: Ranks) -> Any:
+    """Between a cell and home in one feature, in units of 1 / unit."""
+    home, bins = ranks.home[feature], grid.bins[feature]
+    if cell != home and (ranks.jumps[feature] or cell == bins):
+        return grid.unit
+    return abs(cell - home) * grid.unit // bins
 
 
 @kernel
@@ -225,7 +246,7 @@ def walk_stored(
             if not rule.from_point:
                 length = 0
                 for j in range(features):
-                    length += abs(np.int64(cells.bins[j, cell]) - ranks.home[j]) * grid.unit // grid.bins[j]
+                    length += distance(np.int64(cells.bins[j, cell]), j, grid, ranks)
             gathered += rows
             if rule.weighted:
                 high, low = add_product(high, low, rows, length)
@@ -240,9 +261,7 @@ def walk_stored(
             if not rule.weighted:
                 high, low = 0, length
         else:
-            farthest = 0
-            for j in range(features):
-                farthest += min(grid.bins[j], rule.max_depth) * grid.width[j]
+            farthest = farthest_cost(grid, rule.max_depth, ranks)
             home_high, home_low = walk.home_high[i], walk.home_low[i]
             if count:
                 visited = count_until(home_high, home_low, farthest, grid, rule, ranks, path, walk.found)

@@ -11,7 +11,17 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.siphash import siphash_words
 
-__all__ = ["BLOCK", "TreeArrays", "add_terms", "cut_words", "grow", "leaf_ids", "tally_leaves"]
+__all__ = [
+    "BLOCK",
+    "LEAST_SHARE",
+    "MORE_SHARE",
+    "TreeArrays",
+    "add_terms",
+    "cut_words",
+    "grow",
+    "leaf_ids",
+    "tally_leaves",
+]
 
 BLOCK = 512  # rows that go down together
 HALF = np.uint64(32)

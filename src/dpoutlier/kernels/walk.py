@@ -8,7 +8,7 @@ from dpoutlier.kernels.cells import find_home_cells
 from dpoutlier.kernels.counts import CountTable, Scratch, look_up, new_scratch, noisy_counts_of
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_few, sort_stably
-from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, new_ranks, reach, start_ranks
+from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, farthest_cost, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
 __all__ = [
@@ -270,9 +270,7 @@ def walk_on(
     ranks, path, state = buffers.ranks, buffers.path, buffers.state
     features, k = grid.bins.shape[0], rule.k * table.per_row
     home_cost = start_ranks(position, grid, ranks)
-    farthest = 0  # no cell costs more than this
-    for j in range(features):
-        farthest += min(max(ranks.home[j], grid.bins[j] - 1 - ranks.home[j]), rule.max_depth) * grid.width[j]
+    farthest = farthest_cost(grid, rule.max_depth, ranks)
     if rule.max_depth < NO_DEPTH:
         farthest = min(farthest, grid.widest * rule.max_depth)
     state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
@@ -290,7 +288,7 @@ def walk_on(
         set_out(home_high, home_low, ranks, path)
         complete = False
         while not complete and state[S_STATUS] == ON_THE_WAY:
-            n, complete = find_cells(start, end, grid.wide, rule.max_depth, ranks, path, buffers.found)
+            n, complete = find_cells(start, end, grid.wide, grid.skips, rule.max_depth, ranks, path, buffers.found)
             if not complete and end - start > 1:  # too many: a smaller window
                 end = smaller_end(buffers.found, n, start, buffers.order)
                 set_out(home_high, home_low, ranks, path)

@@ -100,7 +100,9 @@ def compare_first_steps(ranks: Ranks, path: Path) -> None:
 
 
 @inlined
-def find_cells(start: Any, end: Any, wide: Any, max_depth: Any, ranks: Ranks, path: Path, window: Window) -> Any:
+def find_cells(
+    start: Any, end: Any, wide: Any, skips: Any, max_depth: Any, ranks: Ranks, path: Path, window: Window
+) -> Any:
     """Put the cells of start <= cost < end into ``window`` until it is full. Returns (how many, whether that was all).
 
     Ranks must reach ``end``. If that was not all, a call with the same path goes on.
@@ -113,6 +115,9 @@ def find_cells(start: Any, end: Any, wide: Any, max_depth: Any, ranks: Ranks, pa
     while found < room:
         if i > own:
             new_cost, new_depth = cost + ranks.cost[at], depth + ranks.steps[at]
+            if skips and new_cost < end and new_depth > max_depth:
+                at += ONE  # a later rank may be less deep
+                continue
             if new_cost >= end or new_depth > max_depth:
                 i = path.cheaper[i] if at == path.begin[i] else i - ONE
                 at = path.begin[i]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one
+from dpoutlier.axes import plain
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours, exact_number
@@ -21,6 +22,7 @@ from dpoutlier.modelfile.encode import arrays_of, content_of
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.plan import N_HINT_SHARE
@@ -31,11 +33,11 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 
 __all__ = ["model_of"]
 
-PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "margins": Margins}
+PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "mixed-trees": MixedTrees, "margins": Margins}
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
 PARTS = {
     **dict.fromkeys(("GridKNN", "DPGridKNN"), ("grid", "nearest-cells", None)),
-    **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts", True)),
+    **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts", True)),  # mixed or not
     **dict.fromkeys(("Marginals", "DPMarginals"), ("margins", "log-counts", False)),
 }
 MOST_COUNT = 2**38
@@ -45,8 +47,8 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
     domain = _domain(manifest["domain"])
     partition: Partition = PARTITIONS[manifest["partition"]["name"]].from_json(manifest["partition"])
     scorer: Scorer = SCORERS[manifest["scorer"]["name"]].from_json(manifest["scorer"])
-    if partition.n_features != domain.n_features:
-        raise ModelFileError("the partition and the bounds of the model file differ in their number of features.")
+    if partition.n_features != domain.n_features or partition.axes != plain(domain.axes):
+        raise ModelFileError("the partition and the features of the model file differ in their number or their kinds.")
     threshold = float(_expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
     model = Model(
         detector=str(manifest["detector"]),
@@ -81,8 +83,7 @@ def _too_large(counts: NDArray[np.int64], most: int) -> bool:
 
 
 def _domain(content: dict[str, Any]) -> Domain:
-    names = None if content["names"] is None else tuple(str(name) for name in content["names"])
-    domain = Domain(tuple(map(float, content["lower"])), tuple(map(float, content["upper"])), names)
+    domain = Domain.from_json(content)
     if list(domain.scales) != content["scales"]:
         raise ModelFileError("the bounds of the model file do not give its scales.")
     return domain
@@ -101,6 +102,7 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
         neighbours=Neighbours(content["neighbours"]),
         rows_per_person=content["rows_per_person"],
         voided_by=tuple(str(reason) for reason in content["voided_by"]),
+        person=content.get("person"),
     )
 
 
@@ -144,7 +146,7 @@ def _check_charges(model: Model) -> None:
 
 def _check_kind(model: Model) -> None:
     """No part may claim more privacy than another has."""
-    parts = (model.partition.name, model.scorer.name, model.scorer.to_json().get("soft"))
+    parts = (model.partition.name.removeprefix("mixed-"), model.scorer.name, model.scorer.to_json().get("soft"))
     if parts not in PARTS.values() or parts != PARTS.get(model.detector, parts):
         raise ModelFileError("the detector, partition and scoring rule of the model file do not belong together.")
     exact = isinstance(model.counts, ExactCounts)
@@ -155,7 +157,9 @@ def _check_kind(model: Model) -> None:
         raise ModelFileError("the model file promises privacy for a detector that has none.")
     if model.threshold is not None and np.isnan(model.threshold):
         raise ModelFileError("the threshold of the model file is no number.")
-    if not model.detector.isidentifier() or not all(reason.isprintable() for reason in model.guarantee.voided_by):
+    if not model.detector.isidentifier() or not all(
+        text.isprintable() for text in (*model.guarantee.voided_by, model.guarantee.person or "")
+    ):
         raise ModelFileError("the model file has text that cannot be printed.")
     epsilon, histogram = model.guarantee.epsilon, model.score_histogram
     if epsilon is not None and not LEAST_EPSILON <= epsilon <= MOST_EPSILON:

@@ -26,12 +26,12 @@ def content_of(model: Model) -> dict[str, Any]:
     return {
         "publishable": model.publishable,
         "detector": model.detector,
-        "domain": {**asdict(model.domain), "scales": model.domain.scales},
+        "domain": model.domain.to_json(),
         "partition": model.partition.to_json(),
         "scorer": model.scorer.to_json(),
         "counts": model.counts.to_json(),
         "guarantee": {
-            **asdict(guarantee),
+            **{key: value for key, value in asdict(guarantee).items() if (key, value) != ("person", None)},
             "epsilon": None if guarantee.epsilon is None else str(guarantee.epsilon),
             "neighbours": guarantee.neighbours.value,
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one
+from dpoutlier.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.exceptions import TooManyCellsError
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser, bins_of_each
+from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser, absent_positions, bins_of_each, check_axes
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -37,11 +38,13 @@ class Grid:
     """
 
     bins: tuple[int, ...]
+    axes: Axes = ()
 
     def __post_init__(self) -> None:
         n_cells = 1
-        for bins in self.bins:
-            n_cells *= at_least_one(MOST_BINS, bins=bins)
+        check_axes(self.axes, self.bins)
+        for bins, axis in zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True):
+            n_cells *= at_least_one(MOST_BINS, bins=bins) + axis.missing
             if n_cells > MOST_CELLS:
                 raise TooManyCellsError(
                     f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be told "
@@ -49,9 +52,9 @@ class Grid:
                 )
 
     @classmethod
-    def of(cls, bins: Any, n_features: int) -> Grid:
-        """A grid from one number of bins for all features, or one for each."""
-        return cls(bins_of_each(bins, n_features, MOST_BINS))
+    def of(cls, bins: Any, axes: Sequence[Axis]) -> Grid:
+        """A grid from one number of bins for all features, or one for each; where a feature has levels, they are its bins."""
+        return cls(bins_of_each(bins, axes, MOST_BINS), plain(axes))
 
     @property
     def name(self) -> str:
@@ -67,7 +70,15 @@ class Grid:
 
     @property
     def n_cells(self) -> int:
-        return math.prod(self.bins)
+        return math.prod(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells along each feature: its bins, and one for missing values where it has that."""
+        return tuple(b + axis.missing for b, axis in self._features())
+
+    def _features(self) -> list[tuple[int, Axis]]:
+        return list(zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
 
     @property
     def cells_per_row(self) -> int:
@@ -78,23 +89,23 @@ class Grid:
         """The edge of the cube in the integers that cell distances are measured in.
 
         The least common multiple of the bins, so that t steps of 1 / b are a whole number; past 2**38, that, and t steps are
-        rounded down to a whole number.
+        rounded down to a whole number. Levels without an order are an edge apart, and ask for nothing.
         """
-        return min(math.lcm(*self.bins), FINEST_UNIT)
+        return min(math.lcm(*(b for b, axis in self._features() if not axis.unordered)), FINEST_UNIT)
 
     def distances(self, max_depth: int | None, most: int) -> NDArray[np.int64]:
         """The distances that a cell within ``max_depth`` steps can have from home, in units of 1 / ``unit``, ascending.
 
         All of them if there are at most ``most``; else that many of them, or of multiples up to the largest.
         """
-        deepest = sum(self.bins) if max_depth is None else max_depth
-        reached = {(0, 0)}  # (depth, distance)
-        for bins in self.bins:
-            choices = min(bins - 1, deepest) + 1
-            if len(reached) * choices > MOST_SUMS:
+        deepest = sum(self.sizes) if max_depth is None else max_depth
+        reached, unit = {(0, 0)}, self.unit  # (depth, distance)
+        for bins, axis in self._features():
+            choices = 1 if axis.unordered else min(bins - 1, deepest) + 1
+            steps = [(t, t * unit // bins) for t in range(choices)] + [(1, unit)] * _has_jumps(bins, axis)
+            if len(reached) * len(steps) > MOST_SUMS:
                 return np.linspace(0, self._farthest(deepest), most).astype(np.int64)
-            lengths = [t * self.unit // bins for t in range(choices)]
-            reached = {(s + t, x + y) for s, x in reached for t, y in enumerate(lengths) if s + t <= deepest}
+            reached = {(s + t, x + y) for s, x in reached for t, y in steps if s + t <= deepest}
         found = np.unique([x for _, x in reached])
         return found if len(found) <= most else found[np.linspace(0, len(found) - 1, most).astype(np.int64)]
 
@@ -107,18 +118,25 @@ class Grid:
         if max_depth is None or max_depth > MOST_DEPTH:  # not worth counting
             return self.n_cells
         reached = [1] + [0] * max_depth  # vectors of so many steps
-        for bins in self.bins:
-            # Within t steps lie at most 2 t other bins.
+        for bins, axis in self._features():
+            # Within t steps on a line lie at most 2 t other bins; by a jump all others are within one.
             new = [min(2 * t, bins - 1) - min(2 * (t - 1), bins - 1) if t else 1 for t in range(max_depth + 1)]
+            if axis.unordered:
+                new = [1, bins - 1, *[0] * max_depth][: max_depth + 1]
+            elif axis.missing and max_depth:
+                new[1] = max(new[1] + 1, bins)  # from a bin, or from the missing cell
             reached = [sum(reached[t - s] * new[s] for s in range(t + 1)) for t in range(max_depth + 1)]
         return min(sum(reached), self.n_cells)
 
     def _farthest(self, max_depth: int) -> int:
         """The largest distance within ``max_depth`` steps: the longest steps, those of the fewest bins, first."""
-        distance = 0
-        for bins in sorted(self.bins):
+        distance, unit = 0, self.unit
+        jumps = sum(_has_jumps(bins, axis) for bins, axis in self._features())
+        distance += min(jumps, max_depth) * unit
+        max_depth -= min(jumps, max_depth)
+        for bins in sorted(bins for bins, axis in self._features() if not _has_jumps(bins, axis)):
             steps = min(bins - 1, max_depth)
-            distance += steps * self.unit // bins
+            distance += steps * unit // bins
             max_depth -= steps
         return distance
 
@@ -145,25 +163,36 @@ class Grid:
         return iter(())
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "bins": list(self.bins)}
+        return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Grid:
-        return cls(tuple(content["bins"]))
+        return cls(tuple(content["bins"]), axes_from_json(content))
+
+
+def _has_jumps(bins: int, axis: Axis) -> bool:
+    """Whether a step along this feature can be as long as the cube's edge."""
+    return axis.missing or (axis.unordered and bins > 1)
 
 
 @lru_cache(maxsize=64)
 def _arrays(grid: Grid) -> GridArrays:
-    bins, unit = np.array(grid.bins, np.int64), grid.unit
-    strides = list(accumulate(grid.bins[:0:-1], mul, initial=1))[::-1]
-    width = 2**32 // bins + 1
+    bins, unit, axes = np.array(grid.bins, np.int64), grid.unit, each_axis(grid.axes, len(grid.bins))
+    unordered = np.array([axis.unordered for axis in axes])
+    strides = list(accumulate(grid.sizes[:0:-1], mul, initial=1))[::-1]
+    width = np.where(unordered, 2**32, 2**32 // bins + 1)
+    jumps = any(_has_jumps(b, axis) for b, axis in zip(grid.bins, axes, strict=True))
     return GridArrays(
         bins=bins,
+        cells=np.array(grid.sizes, np.int64),
+        absent=absent_positions(axes),
+        unordered=unordered,
+        skips=any(axis.missing for axis in axes),
         unit=unit,
         step=np.where(unit % bins == 0, unit // bins, 0),
         width=width,
         narrowest=int(width[bins > 1].min(initial=2**32)),
-        widest=int(width.max()),
+        widest=int(max(width.max(), 2**32 if jumps else 0)),
         inverse=1 / (2.0 * bins),
         low=np.array([stride % 2**64 for stride in strides], np.uint64),
         high=np.array([(stride >> 64) % 2**64 for stride in strides], np.uint64),
@@ -171,12 +200,15 @@ def _arrays(grid: Grid) -> GridArrays:
     )
 
 
-def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int) -> int:
+def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int, levels: Sequence[int] = ()) -> int:
     """Bins per feature from public numbers alone (the rule of Su et al. 2016): at least 2.
+
+    Where some features have ``levels``, so many cells of the grid are given, and the bins of the others make up the rest.
 
     >>> bins_by_rule(n_rows=1000, epsilon_counts=1.0, n_features=2)
     10
     """
     d = n_features
     cells = max(n_rows * epsilon_counts / 10, 1.0) ** (2 * d / (2 + d))
-    return int(min(max(round(cells ** (1 / d)), 2), MOST_BINS))
+    wanted = (cells / math.prod(levels)) ** (1 / max(d - len(levels), 1))
+    return int(min(max(round(wanted), 2), MOST_BINS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
+from dpoutlier.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
-from dpoutlier.partitions.partition import CellIds, Coarser, bins_of_each, ids_below_64_bits
+from dpoutlier.partitions.partition import (
+    CellIds,
+    Coarser,
+    absent_positions,
+    bins_of_each,
+    check_axes,
+    ids_below_64_bits,
+)
 
 __all__ = ["Margins"]
 
@@ -29,21 +37,23 @@ class Margins:
     """
 
     bins: tuple[int, ...]
+    axes: Axes = ()
 
     def __post_init__(self) -> None:
         if not self.bins:
             raise bad("bins", "one number for each feature", self.bins)
         for bins in self.bins:
             at_least_one(MOST_BINS, bins=bins)
+        check_axes(self.axes, self.bins)
         if self.n_cells > MOST_CELLS:
             raise InvalidParameterError(
                 f"bins give {self.n_cells:,} cells, and at most {MOST_CELLS:,} are possible: use fewer bins."
             )
 
     @classmethod
-    def of(cls, bins: Any, n_features: int) -> Margins:
+    def of(cls, bins: Any, axes: Sequence[Axis]) -> Margins:
         """Margins from one number of bins for all features, or one for each."""
-        return cls(bins_of_each(bins, n_features, MOST_BINS))
+        return cls(bins_of_each(bins, axes, MOST_BINS), plain(axes))
 
     @property
     def name(self) -> str:
@@ -59,7 +69,12 @@ class Margins:
 
     @property
     def n_cells(self) -> int:
-        return sum(self.bins)
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells of each feature: its bins, and one for missing values where it has that."""
+        return tuple(b + axis.missing for b, axis in zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
 
     @property
     def cells_per_row(self) -> int:
@@ -68,18 +83,21 @@ class Margins:
     @property
     def first(self) -> NDArray[np.int64]:
         """Id of the first bin of each feature."""
-        return np.append(0, np.cumsum(self.bins)[:-1]).astype(np.int64)
+        return np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64)
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_features), np.int64)
-        bin_ids(np.asfortranarray(positions), np.array(self.bins), self.first, out)
+        bin_ids(np.asfortranarray(positions), *self._arrays(), out)
         return ids_below_64_bits(out)
 
     def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_bins(np.asfortranarray(positions), np.array(self.bins), self.first, counters)
+        tally_bins(np.asfortranarray(positions), *self._arrays(), counters)
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_bin_terms(np.asfortranarray(positions), np.array(self.bins), self.first, terms, out)
+        add_bin_terms(np.asfortranarray(positions), *self._arrays(), terms, out)
+
+    def _arrays(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]:
+        return np.array(self.bins), absent_positions(each_axis(self.axes, len(self.bins))), self.first
 
     def merges(self) -> Iterator[tuple[int, int]]:
         return iter(())
@@ -88,8 +106,8 @@ class Margins:
         return iter(())
 
     def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "bins": list(self.bins)}
+        return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Margins:
-        return cls(tuple(content["bins"]))
+        return cls(tuple(content["bins"]), axes_from_json(content))

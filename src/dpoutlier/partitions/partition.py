@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
+from dpoutlier.axes import MISSING, Axes, Axis, plain
 
 __all__ = [
     "MOST_CELLS",
     "CellIds",
     "Coarser",
     "Partition",
+    "absent_positions",
     "bins_of_each",
     "cell_ids",
     "cell_numbers",
+    "check_axes",
     "ids_below_64_bits",
 ]
 
@@ -37,13 +40,29 @@ class Coarser(NamedTuple):
     """How many features of the member can be left out in turn."""
 
 
-def bins_of_each(bins: Any, n_features: int, most: int) -> tuple[int, ...]:
-    """Bins of each feature, from one number for all of them or one for each."""
+def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
+    """For each axis the position of missing values that have a cell past its bins; where there is none, past all positions."""
+    return np.array([MISSING if axis.missing else MISSING + 1 for axis in axes], np.uint64)
+
+
+def bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]:
+    """Bins of each feature, from one number for all of them or one for each; levels are bins, whatever the number."""
+    n_features = len(axes)
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
         if len(bins) != n_features:
             raise bad("bins", f"one number, or one for each of {n_features} features", bins)
-        return tuple(at_least_one(most, bins=b) for b in bins)
-    return (at_least_one(most, bins=bins),) * n_features
+        return tuple(axis.bins(at_least_one(most, bins=b)) for b, axis in zip(bins, axes, strict=True))
+    wanted = at_least_one(most, bins=bins)
+    return tuple(axis.bins(wanted) for axis in axes)
+
+
+def check_axes(axes: Axes, bins: Sequence[int]) -> None:
+    """Axes and bins of a partition must belong together."""
+    if axes and (len(axes) != len(bins) or axes != plain(axes)):
+        raise bad("axes", "one for each feature, or none where all are plain", axes)
+    for axis, own in zip(axes, bins, strict=False):
+        if axis.levels not in {0, own}:
+            raise bad("bins", "the number of levels where a feature has levels", own)
 
 
 class Partition(Protocol):
@@ -59,6 +78,10 @@ class Partition(Protocol):
 
     @property
     def n_features(self) -> int: ...
+
+    @property
+    def axes(self) -> Axes:
+        """The kind of each feature; empty where all are plain lines."""
 
     @property
     def n_cells(self) -> int:

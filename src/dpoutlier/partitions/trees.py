@@ -13,11 +13,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, is_whole
+from dpoutlier.axes import Axes
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.trees import BLOCK, TreeArrays, add_terms, cut_words, grow, leaf_ids, tally_leaves
+from dpoutlier.kernels.trees import (
+    BLOCK,
+    LEAST_SHARE,
+    MORE_SHARE,
+    TreeArrays,
+    add_terms,
+    cut_words,
+    grow,
+    leaf_ids,
+    tally_leaves,
+)
 from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 
-__all__ = ["MOST_LEAVES", "Trees", "trees_by_rule"]
+__all__ = [
+    "CUTS",
+    "LEVELS_PER_FEATURE",
+    "MOST_LEAVES",
+    "ORDER",
+    "Trees",
+    "check_trees",
+    "deal",
+    "public_key",
+    "public_words",
+    "share_of",
+    "tree_sizes",
+    "trees_by_rule",
+]
 
 MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 16, 2**22
 LEVELS_PER_FEATURE = 3
@@ -47,15 +71,7 @@ class Trees:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        at_least_one(n_features=self.n_features)
-        at_least_one(MOST_TREES, n_trees=self.n_trees)
-        at_least_one(MOST_DEPTH, depth=self.depth)
-        if not 1 <= len(self.subspace) <= MOST_TREES:
-            raise bad("subspace", "a number of features, or several that trees take in turn", self.subspace)
-        for size in self.subspace:
-            at_least_one(MOST_DEPTH, subspace=size)
-        if not is_whole(self.seed) or not 0 <= self.seed < 2**64:
-            raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees.")
+        check_trees(self.n_features, self.n_trees, self.depth, self.subspace, self.seed)
         if self.n_cells > MOST_LEAVES:
             raise InvalidParameterError(
                 f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MOST_LEAVES:,} are "
@@ -85,7 +101,7 @@ class Trees:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of features of each tree."""
-        return tuple(min(self.subspace[t % len(self.subspace)], self.n_features) for t in range(self.n_trees))
+        return tree_sizes(self.subspace, self.n_trees, self.n_features)
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -94,6 +110,10 @@ class Trees:
     @property
     def n_cells(self) -> int:
         return sum(1 << depth for depth in self.depths)
+
+    @property
+    def axes(self) -> Axes:
+        return ()
 
     @property
     def cells_per_row(self) -> int:
@@ -151,36 +171,64 @@ class Trees:
         return cls(*numbers, tuple(content["subspace"]), content["seed"])
 
 
+def check_trees(n_features: int, n_trees: int, depth: int, subspace: tuple[int, ...], seed: int) -> None:
+    """Refuse numbers that make no trees."""
+    at_least_one(n_features=n_features)
+    at_least_one(MOST_TREES, n_trees=n_trees)
+    at_least_one(MOST_DEPTH, depth=depth)
+    if not 1 <= len(subspace) <= MOST_TREES:
+        raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
+    for size in subspace:
+        at_least_one(MOST_DEPTH, subspace=size)
+    if not is_whole(seed) or not 0 <= seed < 2**64:
+        raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", seed, "It is public: it makes the trees.")
+
+
+def tree_sizes(subspace: tuple[int, ...], n_trees: int, n_features: int) -> tuple[int, ...]:
+    """Number of features of each tree."""
+    return tuple(min(subspace[t % len(subspace)], n_features) for t in range(n_trees))
+
+
+def public_key(seed: int) -> NDArray[np.uint64]:
+    """The key of the public stream that a seed makes trees from."""
+    digest = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=16, person=_PERSON).digest()
+    return np.frombuffer(digest, "<u8").astype(np.uint64)
+
+
 @lru_cache(maxsize=8)
 def _arrays(trees: Trees) -> TreeArrays:
-    digest = hashlib.blake2b(trees.seed.to_bytes(8, "little"), digest_size=16, person=_PERSON).digest()
-    key = np.frombuffer(digest, "<u8").astype(np.uint64)
+    key = public_key(trees.seed)
     depths = np.array(trees.depths, np.int64)
     first = np.append(0, np.cumsum(1 << depths)[:-1]).astype(np.int64)
     feature = np.zeros((trees.n_trees, int(depths.max())), np.int64)
     cut = np.zeros(trees.n_cells, np.uint32)
-    dealt = _deal(key, trees.sizes, trees.n_features)
+    dealt = deal(key, trees.sizes, trees.n_features)
     for t, (depth, own) in enumerate(zip(trees.depths, dealt, strict=True)):
         places = _levels(key, t, depth, len(own))
         feature[t, :depth] = own[places]
-        words = np.stack([_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
+        words = np.stack([public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
         grow(places, words, cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
 
 
-def _words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[np.uint64]:
+def public_words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[np.uint64]:
     words = np.empty(n, np.uint64)
     cut_words(key, tree, purpose, words)
     return words
 
 
-def _deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> list[NDArray[np.int64]]:
+def share_of(word: int) -> int:
+    """Where a word of the stream cuts: in [0.35, 0.65), in units of 2**-32; as ``grow`` does."""
+    return int(LEAST_SHARE) + (((word >> 32) * int(MORE_SHARE)) >> 32)
+
+
+def deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> list[NDArray[np.int64]]:
     """Features of each tree, from the top of a shuffled pack; where that runs short, the rest comes from a new pack."""
     pack, packs, dealt = np.empty(0, np.int64), 0, []
     for size in sizes:
         hand, pack = pack[:size], pack[size:]
         if len(hand) < size:
-            fresh = np.argsort(_words(key, packs, PACK, n_features), kind="stable")
+            fresh = np.argsort(public_words(key, packs, PACK, n_features), kind="stable")
             packs += 1
             others = fresh[~np.isin(fresh, hand)]
             more = others[: size - len(hand)]
@@ -192,7 +240,7 @@ def _deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> l
 def _levels(key: NDArray[np.uint64], tree: int, depth: int, size: int) -> NDArray[np.int64]:
     """Which of the tree's own features each level cuts: all of them, in a new random order for each round."""
     rounds = -(-depth // size)
-    orders = [np.argsort(_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
+    orders = [np.argsort(public_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
     return np.concatenate(orders)[:depth]
 
 

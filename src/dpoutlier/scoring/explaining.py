@@ -9,6 +9,7 @@ such parts too; what a point has beyond that is its contribution.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.holders.holder import NoisyCounts, all_counts
 from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.rows import Positions
@@ -89,6 +91,8 @@ def _features(partition: Partition, t: int) -> NDArray[np.int64]:
     """The features that the t-th cell of a point looks at."""
     if isinstance(partition, Trees):
         return np.unique(partition.arrays().feature[t, : partition.depths[t]])
+    if isinstance(partition, MixedTrees):
+        return np.array([axis.feature for axis in partition.trees[t]], np.int64)
     return np.array([t], np.int64)
 
 
@@ -96,9 +100,12 @@ def _members(
     partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
 ) -> Iterator[_Levels]:
     if isinstance(partition, Margins):
-        first, bins = int(partition.first[t]), partition.bins[t]
-        histogram = rows[first : first + bins]
-        yield _levels(histogram[None], np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
+        first, size = int(partition.first[t]), partition.sizes[t]
+        histogram = rows[first : first + size]
+        yield _levels(histogram, np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
+        return
+    if isinstance(partition, MixedTrees):
+        yield from _mixed_members(partition, t, rows, cells, scorer)
         return
     if not isinstance(partition, Trees):
         raise TypeError(f"a {partition.name} has no parts to explain a score by.")
@@ -117,6 +124,23 @@ def _members(
         yield _levels(merged, features[kept], nodes, weight, cube.size // merged.size, scorer)
 
 
+def _mixed_members(
+    partition: MixedTrees, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+) -> Iterator[_Levels]:
+    """A level for each feature of the tree, in the order in which it was dealt."""
+    first, shape, own = int(partition.first[t]), partition.shapes[t], _features(partition, t)
+    cube = rows[first : first + math.prod(shape)].reshape(shape)
+    places = np.unravel_index(cells - first, shape) if shape else ()
+    for left_out in (None, *(range(len(own)) if scorer.soft and len(own) > 1 else ())):
+        kept = [a for a in range(len(own)) if a != left_out]
+        merged = cube if left_out is None else cube.sum(axis=left_out)
+        nodes = [cells * 0]
+        for a in kept:
+            nodes.append(nodes[-1] * shape[a] + places[a])
+        weight = 1.0 if left_out is None else 1 / (2 * len(own))
+        yield _levels(merged, own[kept], nodes, weight, cube.size // merged.size, scorer)
+
+
 def _levels(
     counts: NDArray[np.float64],
     features: NDArray[np.int64],
@@ -126,7 +150,7 @@ def _levels(
     scorer: LogCounts,
 ) -> _Levels:
     last = counts.reshape(-1)
-    sizes = [1 << level for level in range(len(features))] + [len(last)]
+    sizes = [1, *np.cumprod(counts.shape, dtype=np.int64).tolist()]
     positive = np.maximum(last, 0)
     even = np.full(len(last), 1 / len(last))
     floor = scorer.floor_of(merged) / UNIT

@@ -227,7 +227,7 @@ def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tupl
     It pays only where ``max_cells`` cannot stop a walk: else all cells before the stored ones would have to be counted.
     """
     listed, rule = counts.listed(), scorer.rule()
-    if listed is None or rule.k > MOST_STORED_K or sum(grid.bins) > MOST_TABLES:
+    if listed is None or rule.k > MOST_STORED_K or sum(grid.sizes) > MOST_TABLES:
         return None
     most = grid.most_within(scorer.max_depth)
     deep = rule.max_depth < sum(grid.bins) and (rule.max_depth + 1) * grid.n_features >= MOST_STEPS
@@ -238,8 +238,8 @@ def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tupl
     if cells is None or known != grid:
         bins = np.empty((grid.n_features, len(listed[0])), np.uint16)
         high, low = np.ascontiguousarray(listed[0][:, 0]), np.ascontiguousarray(listed[0][:, 1])
-        decode_cells(high, low, grid.arrays().bins, bins)
-        first = np.append(0, np.cumsum(grid.bins)).astype(np.int64)
+        decode_cells(high, low, grid.arrays().cells, bins)
+        first = np.append(0, np.cumsum(grid.sizes)).astype(np.int64)
         cells = StoredCells(np.array(listed[0]), bins, np.array(listed[1]), first)
         _decoded[counts] = (grid, cells)
     return cells, crossover

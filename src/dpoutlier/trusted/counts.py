@@ -72,7 +72,8 @@ class _Dense:
         self.ids, self.whole = np.empty(LIST_BLOCK), np.empty(LIST_BLOCK, np.int32)
 
     def __call__(self, rows: Positions, part: slice) -> None:
-        if isinstance(rows, Rows) and isinstance(self.partition, Grid) and max(self.partition.bins) <= MOST_BINS:
+        if isinstance(rows, Rows) and _straight_from_floats(rows.domain, self.partition):
+            assert isinstance(self.partition, Grid)
             self._straight(rows, part, _bins(rows.domain, self.partition))
             return
         # In blocks that stay in a cache: an array of rows is read here once for each of its columns.
@@ -97,6 +98,11 @@ class _Dense:
         ids = np.zeros((len(occupied), 2), np.uint64)
         ids[:, 1] = occupied
         return Counts(ids, counts[occupied].astype(np.int64))
+
+
+def _straight_from_floats(domain: Domain, partition: Partition) -> bool:
+    """Whether a kernel takes this from values to counters at once; a missing value then falls into the first bin."""
+    return isinstance(partition, Grid) and max(partition.bins) <= MOST_BINS and domain.missing is None
 
 
 @lru_cache(maxsize=8)

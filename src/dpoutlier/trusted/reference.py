@@ -1,14 +1,21 @@
 """Read reference rows as lattice positions, in silence: no message, warning or error depends on a row."""
 
+from __future__ import annotations
+
 import warnings
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
+from dpoutlier.trusted.people import kept_rows
 
 __all__ = ["UNREADABLE", "Reference", "read_reference"]
 
@@ -16,33 +23,45 @@ UNREADABLE = (
     "the reference data could not be read as a table of numbers. The cause is withheld, since it could tell something "
     "about a row. Check that every row has the same number of values and that the columns are numbers or text."
 )
+R = TypeVar("R")
 
 
 class Reference:
     """Reference rows in blocks, as often as a fit needs them. Each row's positions depend on that row alone."""  # (P5)
 
-    def __init__(self, table: Any, domain: Domain) -> None:
-        self._table, self._domain = table, domain
-        self._whole = None if isinstance(table, ParquetTable) else _read(lambda: Rows(tables.values(table), domain))
+    def __init__(self, table: Any, domain: Domain, kept: NDArray[np.bool_] | None = None) -> None:
+        self._table, self._domain, self._kept = table, domain, kept
+        self._whole = None if isinstance(table, ParquetTable) else _read(lambda: self._rows(table, 0)[0])
 
     def __iter__(self) -> Iterator[Rows]:
         if self._whole is not None:
             yield self._whole
             return
-        batches = self._table.batches()
-        while (rows := _read(lambda: self._next(batches))) is not None:
+        batches, done = self._table.batches(), 0
+        while (batch := _read(lambda: next(batches, None))) is not None:
+            rows, read = _read(partial(self._rows, batch, done))
+            done += read
             yield rows
 
-    def _next(self, batches: Iterator[Any]) -> Rows | None:
-        batch = next(batches, None)
-        return None if batch is None else Rows(tables.values(batch), self._domain)
+    def _rows(self, table: Any, start: int) -> tuple[Rows, int]:
+        """The rows of a table that stay, and how many it has; ``start`` rows came before."""
+        rows = Rows(tables.values(table, self._domain), self._domain)
+        read = len(rows)
+        if self._kept is None:
+            return rows, read
+        part = self._kept[start : start + read]
+        return Rows([column[part] for column in rows.columns], self._domain), read
+
+    def with_domain(self, domain: Domain) -> Reference:
+        """The same rows under other bounds."""
+        return Reference(self._table, domain, self._kept)
 
     def number_of_rows(self) -> int:
         """Exact, hence private."""
         return sum(len(rows) for rows in self)
 
 
-def _read(read: Any) -> Any:
+def _read(read: Callable[[], R]) -> R:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,6 +72,20 @@ def _read(read: Any) -> Any:
     raise ReferenceDataError(UNREADABLE)
 
 
-def read_reference(reference: Any, domain: Domain) -> Reference:
-    """The rows of a table, or of a Parquet file, which is then read batch by batch."""
-    return Reference(reference, domain)
+def read_reference(reference: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Reference:
+    """The rows of a table, or of a Parquet file, which is then read batch by batch.
+
+    With a ``person`` column: at most so many rows of each person, and none that names no person.
+    """
+    if person is None:
+        return Reference(reference, domain)
+    known: dict[str, int] = {}
+
+    def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
+        parts = reference.batches() if isinstance(reference, ParquetTable) else iter([reference])
+        for part in parts:
+            ids = tables.codes_of(part, person, known)
+            yield ids, Rows(tables.values(tables.without(part, person), domain), domain)[:]
+
+    kept = _read(lambda: kept_rows(blocks(), rows_per_person))
+    return Reference(tables.without(reference, person), domain, kept)

@@ -1,0 +1,248 @@
+"""Declared features: bounds, levels and missing cells, not yet matched with the columns of a table."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpoutlier._validate import bad
+from dpoutlier.category import Category
+from dpoutlier.domain import Domain, axis_of
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.featuresfile import read_features
+from dpoutlier.private_bounds import PrivateBounds, number
+
+__all__ = ["Bounds"]
+
+REMEDY = (
+    "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
+    "bounds={'age': (0, 120), 'bmi': (10, 80)}, bounds=(lowers, uppers), bounds=(0, 1) for all features alike, "
+    "or bounds='features.toml'. Where nobody knows them, buy them: bounds=PrivateBounds(outer=(0, 1e6))."
+)
+Key = str | int
+
+
+class Bounds:
+    """Declared features: the range of each, or its levels, or that its range is to be bought.
+
+    Parameters
+    ----------
+    lower, upper : number or sequence of numbers
+        One for all features, or one for each.
+    names : sequence of str, optional
+        The features' names. With names, columns are found by name.
+
+    Examples
+    --------
+    >>> Bounds(0, [120, 80], names=["age", "bmi"]).domain(2, ["age", "bmi"]).upper
+    (120.0, 80.0)
+    """
+
+    def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
+        self.lower, self.upper = lower, upper
+        self.names = None if names is None else tuple(names)
+        self._special: dict[Key, PrivateBounds | Category] = {}
+        self._missing: frozenset[Key] | bool = False
+        self._bought: PrivateBounds | None = None  # for all features that have no range of their own
+
+    def __repr__(self) -> str:
+        special = f", {self._special!r}" if self._special else ""
+        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special})"
+
+    @classmethod
+    def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:
+        """Bounds from whatever a user may pass as ``bounds``, ``categories`` and ``missing``."""
+        if given is None and categories is None:
+            raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
+        found = cls._of(given)
+        more = _categories(categories)
+        return found if not more and missing == "error" else found._with(more, missing)
+
+    @classmethod
+    def _of(cls, given: Any) -> Bounds:
+        if given is None:
+            return cls._of_mapping({}, may_be_empty=True)
+        if isinstance(given, Bounds):
+            return given
+        if isinstance(given, PrivateBounds):
+            found = cls(*given.outer)
+            found._bought = given
+            return found
+        if isinstance(given, str | Path):
+            entries, cells = read_features(given)
+            return cls.of(entries, missing=cells or "error")
+        if isinstance(given, Mapping):
+            return cls._of_mapping(given)
+        if isinstance(given, Sequence | np.ndarray) and len(given) == 2:
+            return cls(given[0], given[1])
+        raise bad("bounds", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
+
+    @classmethod
+    def _of_mapping(cls, given: Mapping[Any, Any], *, may_be_empty: bool = False) -> Bounds:
+        lower, upper, special = [], [], dict[Key, PrivateBounds | Category]()
+        for name, entry in given.items():
+            if not isinstance(name, str):
+                raise bad("bounds", "a dict from feature name to (lower, upper)", given, REMEDY)
+            if isinstance(entry, Category | PrivateBounds):
+                special[name] = entry
+                pair: Any = entry.outer if isinstance(entry, PrivateBounds) else (0.0, 1.0)
+            else:
+                pair = entry
+            if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+                raise bad(f"bounds of {name}", "a pair (lower, upper), a Category or a PrivateBounds", pair)
+            lower.append(number(f"lower bound of {name}", pair[0]))
+            upper.append(number(f"upper bound of {name}", pair[1]))
+        if not lower and not may_be_empty:
+            raise bad("bounds", "given for at least one feature", given, REMEDY)
+        found = cls(lower, upper, names=list(given))
+        found._special = special
+        return found
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Bounds:
+        """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
+        return cls._of(path)
+
+    def _with(self, categories: dict[Key, Category], missing: Any) -> Bounds:
+        """The same with levels for some features, named or counted from 0, and cells for missing values."""
+        names, lower, upper = self.names, self.lower, self.upper
+        if names is not None:
+            more = [name for name in categories if isinstance(name, str) and name not in names]
+            names = (*names, *more)
+            lower = (*self._each("lower", len(names) - len(more)), *[0.0] * len(more))
+            upper = (*self._each("upper", len(names) - len(more)), *[1.0] * len(more))
+        found = Bounds(lower, upper, names)
+        found._bought = self._bought
+        found._special = {**self._special, **categories}
+        found._missing = self._missing if missing == "error" else _missing(missing)
+        return found
+
+    @property
+    def n_features(self) -> int | None:
+        """The number of features, if the bounds tell it."""
+        if self.names is not None:
+            return len(self.names)
+        lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
+        return lengths[0] if lengths else None
+
+    @property
+    def text_features(self) -> tuple[str, ...]:
+        """Names of the features that have levels, whose columns are read as they are and not as numbers."""
+        return tuple(
+            key for key, entry in self._special.items() if isinstance(entry, Category) and isinstance(key, str)
+        )
+
+    def share(self) -> float | None:
+        """Share of epsilon that all bought bounds cost together; None if none are bought."""
+        bought = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
+        shares = {entry.share for entry in (bought if self._bought is None else [*bought, self._bought])}
+        if len(shares) > 1:
+            raise bad(
+                "share", "the same in every PrivateBounds, since it is what all of them cost together", sorted(shares)
+            )
+        return next(iter(shares), None)
+
+    def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
+        """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""
+        self.share()  # refused here if shares differ
+        found = None if names is None else tuple(names)
+        if self.names is None:
+            return self._domain(self._each("lower", n_features), self._each("upper", n_features), found)
+        lower = dict(zip(self.names, self._each("lower", len(self.names)), strict=True))
+        upper = dict(zip(self.names, self._each("upper", len(self.names)), strict=True))
+        if found is None:
+            if n_features != len(self.names):
+                raise InvalidParameterError(
+                    f"bounds are declared for {len(self.names)} features {list(self.names)}, "
+                    f"and the data has {n_features} columns without names."
+                )
+            found = self.names
+        self._check_names(found)
+        return self._domain(tuple(lower[n] for n in found), tuple(upper[n] for n in found), found)
+
+    def _domain(self, lower: tuple[float, ...], upper: tuple[float, ...], names: tuple[str, ...] | None) -> Domain:
+        n = len(lower)
+        special = {_place(key, names, n, "categories"): entry for key, entry in self._special.items()}
+        cells = self._missing_cells(names, n)
+        low, high = list(lower), list(upper)
+        for j in range(n):
+            entry = special.get(j, self._bought)
+            if isinstance(entry, Category):
+                low[j], high[j] = 0.0, float(axis_of(entry, missing=cells[j]).levels)
+            elif isinstance(entry, PrivateBounds):
+                low[j], high[j] = entry.outer
+        categories = tuple(_only(special.get(j), Category) for j in range(n))
+        bought = tuple(_only(special.get(j, self._bought), PrivateBounds) for j in range(n))
+        return Domain(
+            lower=tuple(low),
+            upper=tuple(high),
+            names=names,
+            categories=categories if any(categories) else None,
+            missing=tuple(cells) if any(cells) else None,
+            outer=tuple(None if one is None else one.outer for one in bought) if any(bought) else None,
+        )
+
+    def _missing_cells(self, names: tuple[str, ...] | None, n: int) -> list[bool]:
+        if isinstance(self._missing, bool):
+            return [self._missing] * n
+        places = {_place(key, names, n, "missing") for key in self._missing}
+        return [j in places for j in range(n)]
+
+    def _check_names(self, found: tuple[str, ...]) -> None:
+        assert self.names is not None
+        unknown = [name for name in found if name not in self.names]
+        absent = [name for name in self.names if name not in found]
+        if unknown or absent:
+            raise InvalidParameterError(
+                "bounds and columns do not match:"
+                + (f" columns without bounds: {unknown};" if unknown else "")
+                + (f" bounds without a column: {absent};" if absent else "")
+                + " declare bounds for exactly the columns you pass."
+            )
+
+    def _each(self, side: str, n_features: int) -> tuple[float, ...]:
+        given = getattr(self, side)
+        if isinstance(given, Sequence | np.ndarray) and np.ndim(given) == 1:
+            if len(given) != n_features:
+                raise bad(f"bounds ({side})", f"one number, or one for each of {n_features} features", given)
+            return tuple(number(f"{side} bound of feature {j}", value) for j, value in enumerate(given))
+        return (number(f"{side} bound", given),) * n_features
+
+
+def _only(entry: Any, kind: type) -> Any:
+    return entry if isinstance(entry, kind) else None
+
+
+def _place(key: Key, names: tuple[str, ...] | None, n: int, what: str) -> int:
+    """The number of the feature that a key means."""
+    if isinstance(key, str) and names is not None and key in names:
+        return names.index(key)
+    if isinstance(key, int) and 0 <= key < n:
+        return key
+    raise bad(what, "given by the names of columns, or by their numbers from 0 where they have no names", key)
+
+
+def _categories(given: Any) -> dict[Key, Category]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise bad("categories", "a dict from feature to its levels, such as {'sex': ['f', 'm']}", given)
+    found: dict[Key, Category] = {}
+    for key, levels in given.items():
+        if isinstance(key, bool) or not isinstance(key, str | numbers.Integral):
+            raise bad("categories", "a dict from a feature's name, or its number from 0, to its levels", key)
+        place = key if isinstance(key, str) else int(key)
+        found[place] = levels if isinstance(levels, Category) else Category(levels)
+    return found
+
+
+def _missing(given: Any) -> frozenset[Key] | bool:
+    if isinstance(given, str) and given == "cell":
+        return True
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise bad("missing", "'error', 'cell', or a list of the features that have a cell for missing values", given)
+    return frozenset(key if isinstance(key, str) else int(key) for key in given)

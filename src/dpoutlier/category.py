@@ -1,0 +1,149 @@
+"""Categories: declared levels of a feature, and which level a value is. Public."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dpoutlier._validate import bad, true_or_false
+
+__all__ = ["NUMBER", "Category", "text_of"]
+
+MOST_LEVELS, LONGEST_LEVEL = 10_000, 200
+
+# Possessive throughout: a long value must not take long.
+NUMBER = re.compile(
+    r"\s*+[+-]?+(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:e[+-]?+\d++)?+|inf(?:inity)?+)\s*+", re.IGNORECASE | re.ASCII
+)
+
+
+def text_of(value: Any) -> str | None:
+    """A value as the text by which levels are known; None if it is missing. No value can make this fail.
+
+    Blanks around text do not count, and neither does how a whole number is written.
+
+    >>> text_of(" low "), text_of(2.0), text_of(True), text_of(float("nan"))
+    ('low', '2', 'true', None)
+    """
+    try:
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        if isinstance(value, str):
+            return str(value).strip() or None
+        if isinstance(value, bool | np.bool_):
+            return "true" if value else "false"
+        return _number_text(value) if isinstance(value, numbers.Real | Decimal) else None
+    except Exception:  # noqa: BLE001 - objects may raise what they like
+        return None
+
+
+def _number_text(value: Any) -> str | None:
+    if isinstance(value, numbers.Integral):
+        return str(int(value)) if abs(int(value)) < 2**53 else repr(float(value))
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+
+
+@dataclass(frozen=True, init=False)
+class Category:
+    """A feature whose values are levels.
+
+    Parameters
+    ----------
+    levels : sequence of str or of numbers
+        The levels, from knowledge of the feature's meaning and never from the reference rows: a level that is declared because
+        one person has it is published.
+    ordered : bool
+        Levels i and j of L lie ``|i - j| / L`` apart. Else all levels are 1 apart.
+    other : bool, optional
+        A level more for every value that is not declared; there is one unless the levels are ordered. Without it such a value
+        counts as missing.
+
+    Examples
+    --------
+    >>> Category(["never", "former", "current"]).names
+    ('never', 'former', 'current', 'other')
+    >>> Category([1, 2, 3], ordered=True).code("3.0")
+    2
+    """
+
+    levels: tuple[str, ...]
+    numeric: bool
+    ordered: bool
+    other: bool
+
+    def __init__(self, levels: Iterable[Any], *, ordered: bool = False, other: bool | None = None) -> None:
+        if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+            raise bad("levels", "a list of texts or of numbers", levels)
+        given = list(levels)
+        numeric = bool(given) and all(_is_number(level) for level in given)
+        if not given or not (numeric or all(isinstance(level, str) for level in given)):
+            raise bad("levels", "a list of texts, or of numbers, and not empty", given[:10])
+        found = tuple(str(text_of(level) or "") for level in given)
+        if len(found) > MOST_LEVELS:
+            raise bad("levels", f"at most {MOST_LEVELS} in number", len(found))
+        for level in found:
+            if not level or not level.isprintable() or len(level) > LONGEST_LEVEL:
+                raise bad("a level", f"printable text of 1 to {LONGEST_LEVEL} characters", level[:LONGEST_LEVEL])
+        if len(set(found)) < len(found):
+            raise bad("levels", "given once each", [level for level in found if found.count(level) > 1][0])
+        ordered = true_or_false(ordered=ordered)
+        other = not ordered if other is None else true_or_false(other=other)
+        if ordered and other:
+            raise bad("other", "False where levels are ordered", other, "What is not declared is missing there.")
+        for name, value in (("levels", found), ("numeric", numeric), ("ordered", ordered), ("other", other)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Category({list(self.levels)!r}, ordered={self.ordered}, other={self.other})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the levels, ``other`` included."""
+        if not self.other:
+            return self.levels
+        name = "other"
+        while name in self.levels:
+            name = f"({name})"
+        return (*self.levels, name)
+
+    def code(self, value: Any) -> int | None:
+        """The number of a value's level; None if it is missing, or not declared where there is no ``other``."""
+        text = text_of(value)
+        if text is None:
+            return None
+        if self.numeric and NUMBER.fullmatch(text):
+            text = text_of(float(text))
+        return _numbers_of(self.levels).get(str(text), len(self.levels) if self.other else None)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"levels": list(self.levels), "numeric": self.numeric, "ordered": self.ordered, "other": self.other}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Category:
+        levels: Sequence[Any] = content["levels"]
+        found = cls(
+            map(float, levels) if content["numeric"] else levels, ordered=content["ordered"], other=content["other"]
+        )
+        if found.to_json() != content:
+            raise bad("levels", "as they are written to files", levels[:10])
+        return found
+
+
+@lru_cache(maxsize=256)
+def _numbers_of(levels: tuple[str, ...]) -> dict[str, int]:
+    return {level: i for i, level in enumerate(levels)}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
