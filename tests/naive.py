@@ -39,6 +39,17 @@ def ranked(p: int, b: int) -> list[int]:
     return sorted(range(b), key=lambda c: (cost(p, b, c), abs(c - home), c))
 
 
+def cells_within(home: Sequence[int], bins: Sequence[int], steps: int | None) -> Iterator[tuple[int, ...]]:
+    """All cells within so many steps from home, feature after feature; all there are for None."""
+    if not bins:
+        yield ()
+        return
+    for c in range(bins[0]):
+        left = None if steps is None else steps - abs(c - home[0])
+        if left is None or left >= 0:
+            yield from ((c, *rest) for rest in cells_within(home[1:], bins[1:], left))
+
+
 def visiting_order(point: Sequence[int], bins: Sequence[int], max_depth: int | None) -> list[tuple[int, ...]]:
     """All cells within max_depth steps from home, by (sum of costs, rank vector)."""
     home = home_of(point, bins)
@@ -48,9 +59,7 @@ def visiting_order(point: Sequence[int], bins: Sequence[int], max_depth: int | N
     def key(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         return sum(costs[j][c] for j, c in enumerate(cell)), tuple(rank[j][c] for j, c in enumerate(cell))
 
-    cells = itertools.product(*(range(b) for b in bins))
-    near = [c for c in cells if max_depth is None or sum(abs(a - h) for a, h in zip(c, home)) <= max_depth]
-    return sorted(near, key=key)
+    return sorted(cells_within(home, bins, max_depth), key=key)
 
 
 def number_of(cell: Sequence[int], bins: Sequence[int]) -> int:

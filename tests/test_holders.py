@@ -50,7 +50,9 @@ def test_the_choice_is_by_size_and_can_be_forced():
     assert "keyed" in repr(large.model_)
     with pytest.raises(InvalidParameterError, match=r"holder='dense' takes at most 4,194,304 cells.*1e\+09"):
         DPGridKNN(1, bounds=(0, 1), bins=1000, holder="dense").fit(ROWS)
-    with pytest.raises(InvalidParameterError, match="holder must be one of 'auto', 'dense', 'keyed', got 'thin'"):
+    with pytest.raises(
+        InvalidParameterError, match="holder must be one of 'auto', 'dense', 'keyed', 'sparse', got 'thin'"
+    ):
         fitted("thin")
 
 
