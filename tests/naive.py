@@ -75,6 +75,19 @@ def ranked(p: int, b: int, axis: Axis = NUMBERS) -> list[int]:
     return sorted(range(b + axis[2]), key=lambda c: (cost(p, b, c, axis), steps(home, c, b, axis), c))
 
 
+def cells_within(
+    home: Sequence[int], bins: Sequence[int], axes: Sequence[Axis], most: int | None
+) -> Iterator[tuple[int, ...]]:
+    """All cells within so many steps from home, feature after feature; all there are for None."""
+    if not bins:
+        yield ()
+        return
+    for c in range(bins[0] + axes[0][2]):
+        left = None if most is None else most - steps(home[0], c, bins[0], axes[0])
+        if left is None or left >= 0:
+            yield from ((c, *rest) for rest in cells_within(home[1:], bins[1:], axes[1:], left))
+
+
 def visiting_order(
     point: Sequence[int], bins: Sequence[int], max_depth: int | None, axes: Sequence[Axis] = ()
 ) -> list[tuple[int, ...]]:
@@ -83,14 +96,10 @@ def visiting_order(
     costs = [[cost(p, b, c, axis) for c in range(b + axis[2])] for p, b, axis in zip(point, bins, each)]
     rank = [{c: r for r, c in enumerate(ranked(p, b, axis))} for p, b, axis in zip(point, bins, each)]
 
-    def depth(cell: tuple[int, ...]) -> int:
-        return sum(steps(h, c, b, axis) for h, c, b, axis in zip(home, cell, bins, each))
-
     def key(cell: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         return sum(costs[j][c] for j, c in enumerate(cell)), tuple(rank[j][c] for j, c in enumerate(cell))
 
-    cells = itertools.product(*(range(n) for n in cells_of(bins, axes)))
-    return sorted([c for c in cells if max_depth is None or depth(c) <= max_depth], key=key)
+    return sorted(cells_within(home, bins, each, max_depth), key=key)
 
 
 def number_of(cell: Sequence[int], bins: Sequence[int], axes: Sequence[Axis] = ()) -> int:

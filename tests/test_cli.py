@@ -104,6 +104,15 @@ def test_every_option_of_fit_arrives(folder):
     assert "secret" in run("score", "model.secret.dpo", "points.csv")
 
 
+def test_a_sparse_grid_is_fitted_and_published(folder):
+    printed = run(*GRID, "--bins", "2000", "--holder", "sparse", "--sparse-size", "70")
+    assert "whose noisy count is" in printed
+    fitted = load("model.dpo")
+    assert fitted.model_.counts.kind == "sparse"
+    assert fitted.estimator().sparse_size <= 70
+    assert run("score", "model.dpo", "points.csv")
+
+
 def test_every_option_of_a_forest_arrives(folder):
     run(
         *FIT,

@@ -1,4 +1,4 @@
-"""Dense and keyed holders: the same law, noise realised once, nothing secret let out."""
+"""Dense and keyed holders (sparse has a file of its own): the same law, noise realised once, nothing secret let out."""
 
 import copy
 import multiprocessing
@@ -40,6 +40,7 @@ def all_counts(detector):
 
 HOLDERS = pytest.mark.parametrize("holder", ["dense", "keyed"])
 EVERY_KIND = pytest.mark.parametrize("holder", ["dense", "keyed", "forest", "marginals"])
+AND_SPARSE = pytest.mark.parametrize("holder", ["dense", "keyed", "sparse", "forest", "marginals"])
 
 
 def test_the_choice_is_by_size_and_can_be_forced():
@@ -50,11 +51,13 @@ def test_the_choice_is_by_size_and_can_be_forced():
     assert "keyed" in repr(large.model_)
     with pytest.raises(InvalidParameterError, match=r"holder='dense' takes at most 4,194,304 cells.*1e\+09"):
         DPGridKNN(1, bounds=(0, 1), bins=1000, holder="dense").fit(ROWS)
-    with pytest.raises(InvalidParameterError, match="holder must be one of 'auto', 'dense', 'keyed', got 'thin'"):
+    with pytest.raises(
+        InvalidParameterError, match="holder must be one of 'auto', 'dense', 'keyed', 'sparse', got 'thin'"
+    ):
         fitted("thin")
 
 
-@EVERY_KIND
+@AND_SPARSE
 def test_a_repeated_query_gives_the_same_answer(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS)
@@ -62,7 +65,7 @@ def test_a_repeated_query_gives_the_same_answer(holder):
     assert (detector.outlier_scores(POINTS[::-1])[::-1] == first).all()
 
 
-@EVERY_KIND
+@AND_SPARSE
 def test_the_same_cell_has_the_same_noise_across_threads(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS)
@@ -72,7 +75,7 @@ def test_the_same_cell_has_the_same_noise_across_threads(holder):
     assert (detector.set_params(n_jobs=4).outlier_scores(POINTS) == first).all()
 
 
-@EVERY_KIND
+@AND_SPARSE
 def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(holder, tmp_path):
     detector = fitted(holder)
     path = detector.save(tmp_path / "model")
@@ -89,7 +92,7 @@ def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(ho
         assert printed.strip() == str(first.tolist())
 
 
-@EVERY_KIND
+@AND_SPARSE
 def test_forked_children_agree_with_their_parent(holder):
     detector = fitted(holder)
     first = detector.outlier_scores(POINTS).tolist()
@@ -106,7 +109,7 @@ def _score_in_child(_):
 
 
 @pytest.mark.system_noise
-@EVERY_KIND
+@AND_SPARSE
 def test_two_fits_on_the_same_rows_draw_their_own_noise(holder):
     difference = all_counts(fitted(holder)) - all_counts(fitted(holder))
     assert np.count_nonzero(difference) > 20  # of 64; equal noise in one cell has probability 0.13

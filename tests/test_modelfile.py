@@ -27,6 +27,7 @@ VARIANTS = {
     "dense": DPGridKNN("1/3", bounds=NAMES, bins=[2, 3, 4], target_fpr=0.1),
     "bought": DPGridKNN(0.3, bounds=NAMES, n_hint="buy", weighted=True, distance="point", neighbours="replace-one"),
     "keyed": DPGridKNN(0.3, bounds=NAMES, bins=7, holder="keyed", rows_per_person=2, max_depth=None),
+    "sparse": DPGridKNN(1, bounds=NAMES, bins=1000, holder="sparse", sparse_size=500, target_fpr=0.1),
     "wide": DPGridKNN(1, bounds=NAMES, bins=2**24, k=3, max_cells=50),
     "seeded": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_seed=3),
     "float": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_float_laplace=True),
@@ -43,7 +44,7 @@ KEPT = {
     *("k", "weighted", "distance", "max_depth", "max_cells", "exhausted"),
     *("target_fpr", "threshold_share", "rows_per_person", "subspace", "tree_seed"),
 }
-PUBLIC = {"dense", "bought", "forest", "bought forest", "marginals"}
+PUBLIC = {"dense", "bought", "sparse", "forest", "bought forest", "marginals"}
 
 
 @quiet
@@ -78,7 +79,8 @@ def test_secret_and_publishable_files_cannot_be_confused(name, tmp_path):
         members = archive.namelist()
     if name in PUBLIC:
         assert (path.name, mode, "SECRET.txt" in members) == ("model.dpo", 0o644, False)
-        assert {"ids.npy", "exact.npy", "key.npy", "salt.npy"}.isdisjoint(members)
+        assert {"exact.npy", "key.npy", "salt.npy"}.isdisjoint(members)
+        assert ("ids.npy" in members) is (name == "sparse")
         with pytest.raises(SecretError, match="is publishable"):
             detector.save(tmp_path / "other.secret.dpo")
     else:

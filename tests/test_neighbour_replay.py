@@ -117,10 +117,11 @@ SENTINELS = [0.123456789012345, 0.987654321098765]
     [
         DPGridKNN(1, bounds=(0, 1), bins=7, holder="dense", target_fpr=0.1),
         DPGridKNN(1, bounds=(0, 1), bins=7, holder="keyed", target_fpr=0.1),
+        DPGridKNN(1, bounds=(0, 1), bins=7, holder="sparse", target_fpr=0.1),
         DPForest(1, bounds=(0, 1), n_hint=50, target_fpr=0.1),
         DPMarginals(1, bounds=(0, 1), target_fpr=0.1),
     ],
-    ids=["dense grid", "keyed grid", "forest", "marginals"],
+    ids=["dense grid", "keyed grid", "sparse grid", "forest", "marginals"],
 )
 def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
     """Planted values appear in no attribute, repr, pickle or file, not even as bytes."""

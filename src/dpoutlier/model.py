@@ -12,6 +12,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.holders.sparse import SparseCounts
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
@@ -71,6 +72,7 @@ class Model:
             domain=self.domain,
             partition=self.partition,
             holder=self.counts.kind,
+            least_count=self.counts.tau if isinstance(self.counts, SparseCounts) else None,
             publishable=self.publishable,
             guarantee=self.guarantee,
             charges=self.charges,

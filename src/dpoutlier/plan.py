@@ -10,6 +10,7 @@ from typing import Literal
 
 from dpoutlier._validate import bad
 from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
@@ -35,6 +36,8 @@ class Plan:
     scorer: Scorer
     guarantee: Guarantee
     holder: str = "auto"
+    sparse_size: int = 10_000
+    """Of a sparse holder: how many empty cells are expected to pass, at most."""
     n_hint: int | Literal["buy"] | None = None
     target_fpr: float | None = None
     threshold_share: Fraction = Fraction(1, 20)
@@ -45,7 +48,11 @@ class Plan:
     def __post_init__(self) -> None:
         if self.epsilon_counts is not None and self.epsilon_counts <= 0:
             raise bad("threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share)
-
+        if self.holder == "sparse" and self.unsafe_float:
+            raise InvalidParameterError(
+                "unsafe_float_laplace has no sparse holder, whose chances are those of the exact noise. Use holder='dense' or "
+                "'keyed', or leave unsafe_float_laplace out."
+            )
         if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
             for share in [N_HINT_SHARE] * (self.n_hint == "buy") + [self.threshold_share] * (
                 self.target_fpr is not None

@@ -12,6 +12,8 @@ from typing import Any
 
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.holders.sparse import expected_empty
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
@@ -28,6 +30,11 @@ COMPUTATIONAL = (
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
+SPARSE = (
+    "Released are the cells whose noisy count is {tau} or more, with these counts; every other cell counts as zero, and is named "
+    "nowhere. This equals in law noise on all cells and then the threshold, which is public. Were no cell occupied, {expected} "
+    "would be expected to pass: that a cell is listed does not mean that anyone is in it."
+)
 PLACES = 9
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 
@@ -78,6 +85,7 @@ def privacy_statement(
     domain: Domain,
     partition: Partition,
     holder: str,
+    least_count: int | None,
     publishable: bool,
     guarantee: Guarantee,
     charges: tuple[Charge, ...],
@@ -90,6 +98,8 @@ def privacy_statement(
     remarks = [*guarantee.voided_by]
     if private:
         remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
+        if least_count is not None:
+            remarks.append(_sparse(partition.n_cells, least_count, charges))
         if m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
     return PrivacyStatement(
@@ -128,6 +138,12 @@ def _charge(charge: Charge) -> dict[str, Any]:
         "sensitivity": charge.sensitivity,
         "noise_scale_rows": f"{charge.scale:.6g}",
     }
+
+
+def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
+    (rate,) = (charge.rate for charge in charges if charge.purpose == "counts")
+    expected = float(expected_empty(n_cells, DiscreteLaplace(rate), tau))
+    return SPARSE.format(tau=f"{tau:,}", expected=f"{expected:,.1f}" if expected >= 1 else f"{expected:.2g}")
 
 
 def _n_hint(n_hint: int | None, charges: tuple[Charge, ...]) -> str:

@@ -28,6 +28,7 @@ class Holder(StrEnum):
     AUTO = "auto"
     DENSE = "dense"
     KEYED = "keyed"
+    SPARSE = "sparse"
 
 
 class Distance(StrEnum):
@@ -82,7 +83,14 @@ def fit(
         Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
     ] = None,
     holder: Annotated[
-        Holder | None, typer.Option(help="Grid: dense can be published; keyed takes any grid and is secret.")
+        Holder | None,
+        typer.Option(
+            help="Grid: dense can be published; keyed takes any grid and is secret; sparse takes any, drops small counts and can "
+            "be published."
+        ),
+    ] = None,
+    sparse_size: Annotated[
+        int | None, typer.Option(help="Sparse holder: empty cells expected among those kept; 10000 unless told.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
@@ -116,6 +124,7 @@ def fit(
             "max_cells": max_cells,
             "exhausted": None if exhausted is None else exhausted.value,
             "holder": None if holder is None else holder.value,
+            "sparse_size": sparse_size,
         }
         unfitted = chosen_detector(
             detector.value,

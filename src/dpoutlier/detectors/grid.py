@@ -9,7 +9,9 @@ from dpoutlier._validate import bad
 from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.holders.sparse import SparseCounts, least_size_for
 from dpoutlier.model import Model
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.scoring.nearest_cells import NearestCells
@@ -123,8 +125,12 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Most cells to visit.
     exhausted : {"outlying", "as-printed"}
         What a walk that did not gather k rows scores.
-    holder : {"auto", "dense", "keyed"}
-        "dense" can be published; "keyed" takes any grid and is secret; "auto" is dense up to four million cells.
+    holder : {"auto", "dense", "keyed", "sparse"}
+        "dense" can be published; "keyed" takes any grid and is secret; "sparse" takes any grid and can be published, but keeps
+        only cells whose noisy count reaches a threshold; "auto" is dense up to four million cells, and keyed beyond.
+    sparse_size : int
+        For the sparse holder: how many empty cells may be expected among those that are kept. The threshold is the least, from 1,
+        that gives no more: a larger number keeps smaller counts, in a larger file (24 bytes a cell).
     target_fpr : float, optional
         Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
     threshold_share : float
@@ -169,6 +175,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         max_cells: int = 100_000,
         exhausted: str = "outlying",
         holder: str = "auto",
+        sparse_size: int = 10_000,
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
         n_jobs: int | None = None,
@@ -188,6 +195,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.max_cells = max_cells
         self.exhausted = exhausted
         self.holder = holder
+        self.sparse_size = sparse_size
         self.target_fpr = target_fpr
         self.threshold_share = threshold_share
         self.n_jobs = n_jobs
@@ -216,8 +224,14 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         arguments = super()._arguments_of(model)
+        if isinstance(
+            model.counts, SparseCounts
+        ):  # the size itself is not kept: the least that gives the same threshold
+            (rate,) = (charge.rate for charge in model.charges if charge.purpose == "counts")
+            size = least_size_for(model.partition.n_cells, DiscreteLaplace(rate), model.counts.tau)
+            arguments["sparse_size"] = size
         return {
             **arguments,
-            "holder": model.counts.kind if model.counts.kind in {"dense", "keyed"} else "auto",
+            "holder": model.counts.kind if model.counts.kind in {"dense", "keyed", "sparse"} else "auto",
             "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal
 
-from dpoutlier._validate import bad, is_whole, one_of, share, true_or_false
+from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
 from dpoutlier.axes import Axes
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.base import Detector
@@ -16,6 +16,7 @@ from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import UnsafeWarning
 from dpoutlier.guarantee import Guarantee, as_epsilon
+from dpoutlier.holders.sparse import MOST_SPARSE_SIZE
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
@@ -25,7 +26,7 @@ from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
 
-HOLDERS = ("auto", "dense", "keyed")
+HOLDERS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
@@ -106,6 +107,7 @@ class PrivateDetector(PartitionedDetector):
     n_hint: Any
     threshold_share: Any
     holder: Any = "auto"
+    sparse_size: Any = 10_000
     unsafe_seed: Any
     unsafe_float_laplace: Any = False
 
@@ -144,6 +146,7 @@ class PrivateDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             holder=one_of(HOLDERS, holder=self.holder),
+            sparse_size=at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
             n_hint=self._checked_n_hint(),
             target_fpr=self._target_fpr(),
             threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),

@@ -38,7 +38,7 @@ class NoisyCounts(Protocol):
 
     @property
     def kind(self) -> str:
-        """The word for it in files and statements: dense, keyed, exact."""
+        """The word for it in files and statements: dense, keyed, sparse, exact."""
 
     @property
     def publishable(self) -> bool:

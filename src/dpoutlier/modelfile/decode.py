@@ -16,6 +16,7 @@ from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
 from dpoutlier.holders.keyed import KEY_BYTES, NOISE, SALT_BYTES, KeyedCounts, noise_of
+from dpoutlier.holders.sparse import SparseCounts
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 from dpoutlier.modelfile.encode import arrays_of, content_of
@@ -192,7 +193,10 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
                 raise ModelFileError("the counts of the model file are too large.")
             return DenseCounts(counts, bool(content["unsafe_float"]))
         case "exact":
-            return ExactCounts(*_occupied(arrays, partition))
+            return ExactCounts(*_listed(arrays, partition, "exact"))
+        case "sparse":
+            tau = at_least_one(MOST_COUNT - 1, threshold=content["threshold"])
+            return SparseCounts(*_listed(arrays, partition, "noisy", tau), tau)
         case "keyed":
             named = [version for version, names in NOISE.items() if names == (content["prf"], content["sampler"])]
             if not named:
@@ -200,7 +204,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
                     f"the model file needs the noise of {content['prf']} with {content['sampler']}, which this dpoutlier does "
                     "not have. Other noise on the same counts would be a second release: upgrade dpoutlier."
                 )
-            ids, exact = _occupied(arrays, partition)
+            ids, exact = _listed(arrays, partition, "exact")
             key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
             salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
             law = DiscreteLaplace(_rational(content["rate"]))
@@ -213,16 +217,19 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             raise ModelFileError(f"the model file has a holder {kind!r} that this dpoutlier does not know.")
 
 
-def _occupied(arrays: Arrays, partition: Partition) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _listed(
+    arrays: Arrays, partition: Partition, name: str, least: int = 1
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Cells in ascending order, and their counts, none below ``least``."""
     ids = _expect(arrays, "ids", "<u8", (None, 2))
-    exact = _expect(arrays, "exact", "<i8", (len(ids),))
+    counts = _expect(arrays, name, "<i8", (len(ids),))
     high, low = ids[:, 0], ids[:, 1]
     ascending = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
     last = divmod(partition.n_cells - 1, 2**64)
     inside = not len(ids) or (int(high[-1]), int(low[-1])) <= last
-    if not ascending.all() or not inside or (exact < 1).any() or (exact >= MOST_COUNT).any():
+    if not ascending.all() or not inside or (counts < least).any() or (counts >= MOST_COUNT).any():
         raise ModelFileError("the cells of the model file are not in order.")
-    return ids, exact
+    return ids, counts
 
 
 def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuous: bool) -> ScoreHistogram | None:

@@ -11,6 +11,7 @@ from dpoutlier.guarantee import Charge
 from dpoutlier.holders.dense import MOST_DENSE_CELLS
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
+from dpoutlier.holders.sparse import threshold_for
 from dpoutlier.model import Model
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
@@ -19,7 +20,7 @@ from dpoutlier.plan import N_HINT_SHARE, Plan, charge
 from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
 from dpoutlier.trusted.counts import Counts, count_rows
 from dpoutlier.trusted.reference import Reference, read_reference
-from dpoutlier.trusted.release import release_dense, release_keyed, release_vector
+from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
 __all__ = ["fit_model"]
 
@@ -57,7 +58,7 @@ def _partition(plan: Plan, n_hint: int | None) -> Partition:
     if plan.holder == "dense" and partition.n_cells > MOST_DENSE_CELLS:
         raise InvalidParameterError(
             f"holder='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
-            "Use fewer bins or features, or holder='keyed' (secret)."
+            "Use fewer bins or features, holder='sparse', or holder='keyed' (secret)."
         )
     _charge_for_counts(partition, plan)  # an epsilon that is too small is refused here, not after the rows are read
     return partition
@@ -98,6 +99,9 @@ def _release_counts(
     held: NoisyCounts
     if dense:
         held = release_dense(exact, partition.n_cells, law, source, unsafe_float=plan.unsafe_float)
+    elif plan.holder == "sparse":
+        tau = threshold_for(partition.n_cells, law, plan.sparse_size)
+        held = release_sparse(exact, partition.n_cells, law, tau, source)
     else:
         held = release_keyed(exact, law, source, unsafe_float=plan.unsafe_float)
     return held, paid

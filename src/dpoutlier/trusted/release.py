@@ -6,13 +6,18 @@ from numpy.typing import NDArray
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.holders.holder import UNSAFE_PER_ROW
 from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
+from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.noise.binomial import draw_binomial
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import ByteSource
+from dpoutlier.noise.uniform import draw_distinct_below, same_as_before
 from dpoutlier.noise.unsafe import unsafe_float_laplace
 from dpoutlier.trusted.counts import Counts
 
-__all__ = ["release_dense", "release_keyed", "release_vector"]
+__all__ = ["release_dense", "release_keyed", "release_sparse", "release_vector"]
+
+SPARE = 64
 
 
 def release_vector(exact: NDArray[np.int64], law: DiscreteLaplace, source: ByteSource) -> NDArray[np.int64]:
@@ -38,3 +43,29 @@ def release_keyed(
     """The same noise in law, computed when a cell is asked for. The salt is fresh, also under a given key."""  # (P4)
     key = source.read(KEY_BYTES) if key is None else key
     return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, unsafe_float, noise_of(law))
+
+
+def release_sparse(counts: Counts, n_cells: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> SparseCounts:
+    """In law: noise on every cell, and of these counts only those of at least ``tau``. Empty cells are not looked at."""  # (P7)
+    noisy = release_vector(counts.counts, law, source)
+    # Every cell of the grid, occupied or not, is marked with the chance that an empty one passes, independently of all others: so
+    # many are marked, and given how many, all sets of so many are equally likely.
+    marked = draw_distinct_below(n_cells, draw_binomial(n_cells, law, tau, source), source)
+    # Noise of at least tau is tau and more by the law given that it is not negative. Drawn for every mark, occupied or not.
+    passed = tau + _not_negative(law, len(marked), source)
+    # Marks on occupied cells are dropped, whether these passed or not: the others are independent of them, so that each empty cell
+    # has passed with its own chance. In ascending order nothing tells which cell is which.
+    ids, values = np.concatenate([counts.ids, marked]), np.concatenate([noisy, passed])
+    order = np.lexsort((ids[:, 1], ids[:, 0]))  # stable: of two equal ids the occupied cell is the first
+    ids, values = ids[order], values[order]
+    kept = ~same_as_before(ids) & (values >= tau)
+    return SparseCounts(ids[kept], values[kept], tau)
+
+
+def _not_negative(law: DiscreteLaplace, n: int, source: ByteSource) -> NDArray[np.int64]:
+    """``n`` draws of the law, each drawn again while it is negative: P(g) = (1 - a) a**g."""
+    found = np.empty(0, np.int64)
+    while len(found) < n:
+        drawn = draw_noise(law, 2 * (n - len(found)) + SPARE, source)
+        found = np.concatenate([found, drawn[drawn >= 0]])
+    return found[:n]
