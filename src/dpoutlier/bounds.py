@@ -60,7 +60,7 @@ class Bounds:
             raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
         found = cls._of(given)
         more = _categories(categories)
-        return found if not more and missing == "error" else found._with(more, missing)
+        return found if not more and missing == "error" else found._with(more, missing)  # noqa: SLF001 - its own kind
 
     @classmethod
     def _of(cls, given: Any) -> Bounds:
@@ -106,6 +106,25 @@ class Bounds:
     def from_file(cls, path: str | Path) -> Bounds:
         """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
         return cls._of(path)
+
+    @classmethod
+    def of_domain(cls, domain: Domain, share: float) -> Bounds:
+        """What was declared for a domain, where bought bounds cost this share of epsilon."""
+        found = cls(domain.lower, domain.upper, domain.names)
+        for j in range(domain.n_features):
+            key: Key = j if domain.names is None else domain.names[j]
+            outer, category = (domain.outer[j] if domain.outer is not None else None), domain.category(j)
+            if category is not None:
+                found._special[key] = category
+            elif outer is not None:
+                found._special[key] = PrivateBounds(share, outer)
+        cells = [
+            j if domain.names is None else domain.names[j]
+            for j in range(domain.n_features)
+            if domain.has_missing_cell(j)
+        ]
+        found._missing = frozenset(cells) if cells else False
+        return found
 
     def _with(self, categories: dict[Key, Category], missing: Any) -> Bounds:
         """The same with levels for some features, named or counted from 0, and cells for missing values."""

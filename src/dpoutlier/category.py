@@ -96,7 +96,7 @@ class Category:
             if not level or not level.isprintable() or len(level) > LONGEST_LEVEL:
                 raise bad("a level", f"printable text of 1 to {LONGEST_LEVEL} characters", level[:LONGEST_LEVEL])
         if len(set(found)) < len(found):
-            raise bad("levels", "given once each", [level for level in found if found.count(level) > 1][0])
+            raise bad("levels", "given once each", next(level for level in found if found.count(level) > 1))
         ordered = true_or_false(ordered=ordered)
         other = not ordered if other is None else true_or_false(other=other)
         if ordered and other:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpoutlier._validate import bad
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge, Guarantee
@@ -16,9 +15,11 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.scoring.scorer import Scorer
 
-__all__ = ["N_HINT_SHARE", "Plan", "charge"]
+__all__ = ["N_HINT_SHARE", "QUANTILES", "Plan", "charge"]
 
 N_HINT_SHARE = Fraction(1, 20)
+QUANTILES = 2
+"""Bought for each feature."""
 
 
 def charge(purpose: str, epsilon: Fraction, sensitivity: int) -> Charge:
@@ -35,6 +36,8 @@ class Plan:
     partition: Callable[[int | None, float], Partition]
     scorer: Scorer
     guarantee: Guarantee
+    bounds_share: Fraction = Fraction(0)
+    """Of epsilon, for bounds that are bought."""
     holder: str = "auto"
     sparse_size: int = 10_000
     """Of a sparse holder: how many empty cells are expected to pass, at most."""
@@ -47,7 +50,12 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.epsilon_counts is not None and self.epsilon_counts <= 0:
-            raise bad("threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share)
+            if not self.bounds_share:
+                raise bad(
+                    "threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share
+                )
+            shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
+            raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
         if self.holder == "sparse" and self.unsafe_float:
             raise InvalidParameterError(
                 "unsafe_float_laplace has no sparse holder, whose chances are those of the exact noise. Use holder='dense' or "
@@ -58,10 +66,18 @@ class Plan:
                 self.target_fpr is not None
             ):
                 charge("share", self.part(share), self.guarantee.sensitivity())
+            self.charge_for_bounds()
 
     def part(self, share: Fraction) -> Fraction:
         assert self.guarantee.epsilon is not None
         return self.guarantee.epsilon * share
+
+    def charge_for_bounds(self) -> list[Charge]:
+        """Two quantiles for each feature whose bounds are bought: a row has a say in each of them."""
+        if not self.domain.bought or self.guarantee.epsilon is None:
+            return []
+        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.bought))
+        return [charge("bounds", self.part(self.bounds_share), sensitivity)]
 
     @property
     def epsilon_counts(self) -> Fraction | None:
@@ -70,6 +86,7 @@ class Plan:
             return None
         spent = N_HINT_SHARE if self.n_hint == "buy" else Fraction(0)
         spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
+        spent += self.bounds_share if self.domain.bought else Fraction(0)
         return self.part(1 - spent)
 
     @property

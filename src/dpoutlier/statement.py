@@ -36,6 +36,10 @@ SPARSE = (
     "would be expected to pass: that a cell is listed does not mean that anyone is in it."
 )
 PLACES = 9
+CAPPED = (
+    "At most {m} of each person were counted, chosen by a public rule from that person's rows alone; people are told apart by the "
+    "column '{person}', and rows without a value in it were not counted."
+)
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 
 
@@ -100,27 +104,26 @@ def privacy_statement(
         remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
         if least_count is not None:
             remarks.append(_sparse(partition.n_cells, least_count, charges))
-        if m > 1:
+        if guarantee.person is not None:
+            remarks.append(CAPPED.format(m="1 row" if m == 1 else f"{m} rows", person=guarantee.person))
+        elif m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
     return PrivacyStatement(
         private=private,
         publishable=publishable,
         detector=detector,
-        unit="one row" if m == 1 else f"one person, with at most {m} rows",
+        unit=_unit(guarantee),
         neighbours=guarantee.neighbours.value,
         epsilon=_number(guarantee.epsilon if private else None),
         epsilon_in_use=_number(in_use),
         epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
         delta="0" if private else "none",
-        mechanism="discrete Laplace noise on integer counts, sampled exactly" if private else "none",
+        mechanism=_mechanism(domain) if private else "none",
         holder=holder,
         charges=tuple(_charge(charge) for charge in charges) if private else (),
-        bounds=tuple(
-            {"feature": label, "lower": low, "upper": high}
-            for label, low, high in zip(domain.labels, domain.lower, domain.upper, strict=True)
-        ),
-        bounds_source="declared by the custodian, free of charge",
+        bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
+        bounds_source=_bounds_source(domain, private=private),
         n_hint=_n_hint(n_hint, charges) if private or n_hint is None else f"{n_hint} (nothing here is private)",
         partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
@@ -128,6 +131,56 @@ def privacy_statement(
         not_protected=NOT_PROTECTED,
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
     )
+
+
+def _unit(guarantee: Guarantee) -> str:
+    m = guarantee.rows_per_person
+    if m == 1 and guarantee.person is None:
+        return "one row"
+    return f"one person, with at most {m} row{'s' * (m > 1)}"
+
+
+def _mechanism(domain: Domain) -> str:
+    counts = "discrete Laplace noise on integer counts, sampled exactly"
+    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if domain.bought else counts
+
+
+def _bounds_source(domain: Domain, *, private: bool) -> str:
+    n, d = len(domain.bought), domain.n_features
+    if not n:
+        return "declared by the custodian, free of charge"
+    price = "see charges" if private else "nothing here is private"
+    of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
+    return f"bought for {of} ({price})"
+
+
+def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
+    """What is public of a feature. Keys that say nothing are left out."""
+    category, outer = domain.category(j), (domain.outer[j] if domain.outer is not None else None)
+    found: dict[str, Any] = {"feature": domain.labels[j]}
+    if category is None:
+        found |= {"lower": domain.lower[j], "upper": domain.upper[j]}
+    else:
+        found |= {"levels": list(category.names), "ordered": category.ordered}
+    if outer is not None:
+        found |= {"bought": "see charges" if private else "exact", "outer": list(outer)}
+    if domain.has_missing_cell(j):
+        found["missing"] = "a cell of its own"
+    return found
+
+
+def _feature_line(feature: dict[str, Any]) -> str:
+    """A line of the page."""
+    more = [f"bought within {feature['outer'][0]:g} to {feature['outer'][1]:g}"] if "outer" in feature else []
+    more += ["missing values have a cell"] if "missing" in feature else []
+    note = f"   {'; '.join(more)}" if more else ""
+    if "levels" not in feature:
+        return f"  {feature['feature']:<24}{feature['lower']:>12g}{feature['upper']:>12g}{note}"
+    shown, levels = feature["levels"][:8], feature["levels"]
+    text = (" < " if feature["ordered"] else ", ").join(shown) + (
+        f" and {len(levels) - 8} more" if len(levels) > 8 else ""
+    )
+    return f"  {feature['feature']:<24}  {len(levels)} levels: {text}{note}"
 
 
 def _charge(charge: Charge) -> dict[str, Any]:
@@ -201,7 +254,7 @@ def _page(s: PrivacyStatement) -> list[str]:
             for c in s.charges
         ]
     lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
-    lines += [f"  {b['feature']:<24}{b['lower']:>12g}{b['upper']:>12g}" for b in s.bounds]
+    lines += [_feature_line(feature) for feature in s.bounds]
     for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):
         lines += ["", heading]
         for text in texts:

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier import tables
+from dpoutlier._validate import bad
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
@@ -20,6 +21,9 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the detectors."""
 
     bounds: Any
+    categories: Any
+    missing: Any
+    person: Any = None
 
     @property
     def fit_predict(self) -> NoReturn:
@@ -31,13 +35,26 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, X: Any) -> Any:
         """An empty list has no columns; the bounds may tell how many it would have."""
-        n_features = Bounds.of(self.bounds).n_features
+        n_features = self._declared().n_features
         empty = isinstance(X, list | tuple) and not X and n_features is not None
         return np.empty((0, n_features or 0)) if empty else X
 
+    def _declared(self) -> Bounds:
+        return Bounds.of(self.bounds, self.categories, self.missing)
+
     def _declared_domain(self, X: Any) -> Domain:
-        """The domain of ``X`` from the declared bounds and the schema, which is public."""
-        return Bounds.of(self.bounds).domain(tables.number_of_columns(X), tables.column_names(X))
+        """The domain of ``X`` from what is declared and from the schema, which is public."""
+        n_columns, names = tables.number_of_columns(X), tables.column_names(X)
+        if self.person is None:
+            return self._declared().domain(n_columns, names)
+        if names is None or self.person not in names:
+            raise bad("person", "the name of a column", self.person, "Pass a data frame that has this column.")
+        return self._declared().domain(n_columns - 1, [name for name in names if name != self.person])
+
+    def _features_of(self, X: Any) -> Any:
+        """The table without the column that tells people apart: points need none, and may have it."""
+        names = None if self.person is None else tables.column_names(X)
+        return X if names is None or self.person not in names else tables.without(X, str(self.person))
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)

@@ -70,8 +70,8 @@ class Forest(_OfTrees, ExactDetector):
 
     Parameters
     ----------
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    bounds, categories, missing
+        The public features, as for :class:`DPForest`.
     n_trees, depth, subspace, tree_seed
         See :class:`DPForest`; "auto" follows the same rule with the true number of rows, as for an infinite epsilon.
     target_fpr : float, optional
@@ -92,6 +92,8 @@ class Forest(_OfTrees, ExactDetector):
         self,
         bounds: Any = None,
         *,
+        categories: Any = None,
+        missing: Any = "error",
         n_trees: Any = "auto",
         depth: Any = "auto",
         subspace: Any = 4,
@@ -100,6 +102,8 @@ class Forest(_OfTrees, ExactDetector):
         n_jobs: int | None = None,
     ) -> None:
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.n_trees = n_trees
         self.depth = depth
         self.subspace = subspace
@@ -123,12 +127,21 @@ class DPForest(_OfTrees, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    bounds : Bounds, dict, pair, path or PrivateBounds
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
+        :class:`~dpoutlier.PrivateBounds` buys it.
+    categories : dict, optional
+        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
+    missing : {"error", "cell"} or list of features
+        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
+        silence, into the first bin in reference rows.
     neighbours : {"add-or-remove-one", "replace-one"}
         Which two data sets must be hard to tell apart. replace-one needs twice the noise.
     rows_per_person : int
         The most rows that one person has; multiplies the noise.
+    person : str, optional
+        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
+        Without it nobody may have more rows than declared.
     n_hint : int or "buy", optional
         A *public* guess of the number of rows, for "auto"; or buy one for 5 % of epsilon. Never ``len(X)``: it would stand in the
         model, and the number of rows is private. Three times too many or too few costs about .01 of AUROC.
@@ -171,8 +184,11 @@ class DPForest(_OfTrees, PrivateDetector):
         epsilon: Any,
         *,
         bounds: Any = None,
+        categories: Any = None,
+        missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
+        person: str | None = None,
         n_hint: Any = None,
         n_trees: Any = "auto",
         depth: Any = "auto",
@@ -185,8 +201,11 @@ class DPForest(_OfTrees, PrivateDetector):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
+        self.person = person
         self.n_hint = n_hint
         self.n_trees = n_trees
         self.depth = depth

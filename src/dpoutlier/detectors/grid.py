@@ -49,8 +49,8 @@ class GridKNN(_OnGrid, ExactDetector):
 
     Parameters
     ----------
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    bounds, categories, missing
+        The public features, as for :class:`DPForest`.
     k, weighted, distance, max_depth, max_cells, exhausted
         See :class:`DPGridKNN`.
     bins : int or sequence of int
@@ -71,6 +71,8 @@ class GridKNN(_OnGrid, ExactDetector):
         self,
         bounds: Any = None,
         *,
+        categories: Any = None,
+        missing: Any = "error",
         k: int = 10,
         bins: Any = 5,
         weighted: bool = False,
@@ -82,6 +84,8 @@ class GridKNN(_OnGrid, ExactDetector):
         n_jobs: int | None = None,
     ) -> None:
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.k = k
         self.bins = bins
         self.weighted = weighted
@@ -102,12 +106,21 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    bounds : Bounds, dict, pair, path or PrivateBounds
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
+        :class:`~dpoutlier.PrivateBounds` buys it.
+    categories : dict, optional
+        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
+    missing : {"error", "cell"} or list of features
+        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
+        silence, into the first bin in reference rows.
     neighbours : {"add-or-remove-one", "replace-one"}
         Which two data sets must be hard to tell apart. replace-one needs twice the noise.
     rows_per_person : int
         The most rows that one person has; multiplies the noise.
+    person : str, optional
+        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
+        Without it nobody may have more rows than declared.
     n_hint : int or "buy", optional
         A *public* guess of the number of rows, for ``bins="auto"``; or buy one for 5 % of epsilon. Never the true number.
     k : int
@@ -164,8 +177,11 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         epsilon: Any,
         *,
         bounds: Any = None,
+        categories: Any = None,
+        missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
+        person: str | None = None,
         n_hint: Any = None,
         k: int = 10,
         bins: Any = "auto",
@@ -184,8 +200,11 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
+        self.person = person
         self.n_hint = n_hint
         self.k = k
         self.bins = bins

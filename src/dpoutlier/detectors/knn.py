@@ -26,8 +26,8 @@ class KNN(Detector):
 
     Parameters
     ----------
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    bounds, categories, missing
+        The public features, as for :class:`DPForest`.
     k : int
     weighted : bool
     target_fpr : float, optional
@@ -40,9 +40,18 @@ class KNN(Detector):
     """
 
     def __init__(
-        self, bounds: Any = None, *, k: int = 10, weighted: bool = False, target_fpr: float | None = None
+        self,
+        bounds: Any = None,
+        *,
+        categories: Any = None,
+        missing: Any = "error",
+        k: int = 10,
+        weighted: bool = False,
+        target_fpr: float | None = None,
     ) -> None:
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.k = k
         self.weighted = weighted
         self.target_fpr = target_fpr

@@ -38,8 +38,8 @@ class Marginals(_OfMargins, ExactDetector):
 
     Parameters
     ----------
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; see :class:`~dpoutlier.Bounds`.
+    bounds, categories, missing
+        The public features, as for :class:`DPForest`.
     bins : int or sequence of int
         Bins per feature.
     target_fpr : float, optional
@@ -55,9 +55,18 @@ class Marginals(_OfMargins, ExactDetector):
     """
 
     def __init__(
-        self, bounds: Any = None, *, bins: Any = 10, target_fpr: float | None = None, n_jobs: int | None = None
+        self,
+        bounds: Any = None,
+        *,
+        categories: Any = None,
+        missing: Any = "error",
+        bins: Any = 10,
+        target_fpr: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.bins = bins
         self.target_fpr = target_fpr
         self.n_jobs = n_jobs
@@ -76,12 +85,21 @@ class DPMarginals(_OfMargins, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair or path
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`.
+    bounds : Bounds, dict, pair, path or PrivateBounds
+        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
+        :class:`~dpoutlier.PrivateBounds` buys it.
+    categories : dict, optional
+        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
+    missing : {"error", "cell"} or list of features
+        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
+        silence, into the first bin in reference rows.
     neighbours : {"add-or-remove-one", "replace-one"}
         Which two data sets must be hard to tell apart. replace-one needs twice the noise.
     rows_per_person : int
         The most rows that one person has; multiplies the noise.
+    person : str, optional
+        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
+        Without it nobody may have more rows than declared.
     n_hint : int or "buy", optional
         Not needed: no rule here uses the number of rows, and nothing is bought.
     bins : int or sequence of int
@@ -117,8 +135,11 @@ class DPMarginals(_OfMargins, PrivateDetector):
         epsilon: Any,
         *,
         bounds: Any = None,
+        categories: Any = None,
+        missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
+        person: str | None = None,
         n_hint: Any = None,
         bins: Any = 10,
         target_fpr: float | None = None,
@@ -128,8 +149,11 @@ class DPMarginals(_OfMargins, PrivateDetector):
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
+        self.categories = categories
+        self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
+        self.person = person
         self.n_hint = n_hint
         self.bins = bins
         self.target_fpr = target_fpr

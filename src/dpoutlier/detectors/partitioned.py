@@ -67,7 +67,7 @@ class PartitionedDetector(HoldsModel, Detector):
         domain = model.domain
         histogram = model.score_histogram
         return {
-            "bounds": Bounds(domain.lower, domain.upper, domain.names),
+            "bounds": Bounds.of_domain(domain, _bounds_share(model)),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
@@ -75,10 +75,21 @@ class PartitionedDetector(HoldsModel, Detector):
         """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
         return False
 
+    def _bounds_share(self) -> Fraction:
+        """Share of epsilon for bounds; 0 if none are bought."""
+        share = self._declared().share()
+        return Fraction(0) if share is None else Fraction(repr(share))
+
     def _target_fpr(self) -> float | None:
         return None if self.target_fpr is None else share(target_fpr=self.target_fpr)
 
     target_fpr: Any
+
+
+def _bounds_share(model: Model) -> float:
+    """Share of epsilon that bounds cost."""
+    paid = [charge.epsilon for charge in model.charges if charge.purpose == "bounds"]
+    return float(paid[0] / model.guarantee.epsilon) if paid and model.guarantee.epsilon else 0.1
 
 
 class ExactDetector(PartitionedDetector):
@@ -92,6 +103,7 @@ class ExactDetector(PartitionedDetector):
             partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name),)),
+            bounds_share=self._bounds_share(),
             n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
             n_jobs=thread_count(self.n_jobs),
@@ -118,7 +130,12 @@ class PrivateDetector(PartitionedDetector):
         voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:
             warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=4)
-        return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided))
+        return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided), person=self._person())
+
+    def _person(self) -> str | None:
+        if self.person is not None and (not isinstance(self.person, str) or not self.person.isprintable()):
+            raise bad("person", "the name of a column, or None", self.person)
+        return self.person
 
     def _checked_n_hint(self) -> int | Literal["buy"] | None:
         n_hint = self._given_n_hint()
@@ -145,6 +162,7 @@ class PrivateDetector(PartitionedDetector):
             partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
+            bounds_share=self._bounds_share(),
             holder=one_of(HOLDERS, holder=self.holder),
             sparse_size=at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
             n_hint=self._checked_n_hint(),
@@ -164,6 +182,7 @@ class PrivateDetector(PartitionedDetector):
             "epsilon": float("inf") if guarantee.epsilon is None else guarantee.epsilon,
             "neighbours": guarantee.neighbours.value,
             "rows_per_person": guarantee.rows_per_person,
+            "person": guarantee.person,
             "n_hint": "buy" if "number of rows" in paid else model.n_hint,
             "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -52,6 +52,10 @@ class ScoresPoints(ABC):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _features_of(self, X: Any) -> Any:
+        """The columns of points that are features."""
+        return X
+
     def _check_points(self, X: Any) -> Domain:
         """The domain, after a check that the columns are those of the fit."""
         self._check_fitted()
@@ -76,7 +80,8 @@ class ScoresPoints(ABC):
         return type(self).__name__
 
     def points(self, X: Any) -> NDArray[np.float64]:
-        """Points as an array of shape (n, n_features), checked against the fit."""
+        """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
+        X = self._features_of(X)
         return tables.points_array(X, self._check_points(X))
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
@@ -85,6 +90,7 @@ class ScoresPoints(ABC):
 
     def _of_points(self, X: Any, function: Callable[[Positions], R]) -> R:
         """A function of the points' positions; where a value is missing, an error that says which."""
+        X = self._features_of(X)
         domain = self._check_points(X)
         try:
             with first_without_collection("score"):  # kernels are loaded
@@ -110,8 +116,39 @@ class ScoresPoints(ABC):
         return np.where(-outlier_scores - self.offset_ >= 0, 1, -1)
 
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
-        """Which points have a value outside the declared bounds; they were scored as if it lay on the bound."""
+        """Which points have a value outside the bounds; they were scored as if it lay on the bound."""
+        X = self._features_of(X)
         return np.asarray(self._check_points(X).outside(self.points(X)).any(axis=1))
+
+    def score_one(self, point: Mapping[Any, Any]) -> float:
+        """``outlier_scores`` of one point, given by the names of its features; for streams.
+
+        >>> from dpoutlier import GridKNN
+        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit([[33], [35]])
+        >>> twin.score_one({"age": 51})
+        0.2
+        """
+        self._check_fitted()
+        domain = self._fitted_domain()
+        if not isinstance(point, Mapping):
+            raise bad("point", "a dict from feature to value", type(point).__name__)
+        names: tuple[Any, ...] = domain.names or tuple(range(domain.n_features))
+        absent, unknown = [n for n in names if n not in point], [n for n in point if n not in names]
+        if absent or unknown:
+            what = f"lacks {absent}" if absent else f"has {unknown}, which the fit does not know"
+            raise PointsError(f"the point {what}; its features must be {list(names)}.")
+        row = np.empty((1, len(names)), object)
+        row[0] = [point[name] for name in names]
+        return float(self._of_values(row)[0])
+
+    def _of_values(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Scores of rows whose values are in the order of the fit."""
+        domain = self._fitted_domain()
+        try:
+            return self._outlier_scores(tables.points_rows(values, domain))
+        except MissingValueError:
+            pass
+        raise tables.missing_value(values, domain)
 
     @property
     def offset_(self) -> float:

@@ -26,7 +26,7 @@ from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
-from dpoutlier.plan import N_HINT_SHARE
+from dpoutlier.plan import N_HINT_SHARE, QUANTILES
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.scorer import Scorer
@@ -119,7 +119,8 @@ def _check_charges(model: Model) -> None:
     rates = {charge.purpose: charge.rate for charge in model.charges}
     expected = [] if guarantee.epsilon is None else ["counts"]
     if guarantee.epsilon is not None:
-        expected = ["number of rows"] * ("number of rows" in rates) + expected + ["threshold"] * (histogram is not None)
+        first = ["number of rows"] * ("number of rows" in rates) + ["bounds"] * bool(model.domain.bought)
+        expected = [*first, *expected, *["threshold"] * (histogram is not None)]
     if [charge.purpose for charge in model.charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     bought = [charge.epsilon for charge in model.charges if charge.purpose == "number of rows"]
@@ -128,7 +129,8 @@ def _check_charges(model: Model) -> None:
     if sum((charge.epsilon for charge in model.charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
     for charge in model.charges:
-        cells = model.partition.cells_per_row if charge.purpose == "counts" else 1
+        own = {"counts": model.partition.cells_per_row, "bounds": QUANTILES * len(model.domain.bought)}
+        cells = own.get(charge.purpose, 1)
         sensitivity = guarantee.sensitivity(cells)
         if (
             charge.sensitivity != sensitivity

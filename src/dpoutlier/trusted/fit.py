@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge
 from dpoutlier.holders.dense import MOST_DENSE_CELLS
@@ -19,6 +20,7 @@ from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
 from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
 from dpoutlier.trusted.counts import Counts, count_rows
+from dpoutlier.trusted.quantiles import EdgeCounts, buy_bounds, widened
 from dpoutlier.trusted.reference import Reference, read_reference
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
@@ -30,7 +32,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
-    rows = read_reference(reference, plan.domain)
+    rows = read_reference(reference, plan.domain, plan.guarantee.person, plan.guarantee.rows_per_person)
     charges: list[Charge] = []
     n_hint: int | None
     if plan.n_hint == "buy":
@@ -39,10 +41,13 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         partition = _partition_for_bought(plan, n_hint)
     else:
         n_hint = plan.n_hint
+    domain, bought = _buy_bounds(rows, plan, source)
+    charges += bought
+    rows = rows.with_domain(domain) if plan.domain.bought else rows
     counts, paid = _release_counts(count_rows(rows, partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
-        domain=plan.domain,
+        domain=domain,
         partition=partition,
         scorer=plan.scorer.with_noise(paid[0].rate if paid else None),
         counts=counts,
@@ -121,6 +126,20 @@ def _buy_n_hint(rows: Reference, plan: Plan, source: ByteSource) -> tuple[int, l
     exact = np.array([rows.number_of_rows()], np.int64)
     noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
+
+
+def _buy_bounds(rows: Reference, plan: Plan, source: ByteSource) -> tuple[Domain, list[Charge]]:
+    """The domain with bounds for the features that have none yet, and what they cost."""
+    outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair is not None}
+    if not outer:
+        return plan.domain, []
+    counts = EdgeCounts(list(outer.values()))
+    for block in rows:
+        counts.add([block.columns[j] for j in outer])
+    paid = plan.charge_for_bounds()
+    pairs = buy_bounds(counts, paid[0].rate if paid else None, source)
+    bounds = {j: widened(*pair, outer[j]) for j, pair in zip(outer, pairs, strict=True)}
+    return plan.domain.with_bounds(bounds), paid
 
 
 def _buy_threshold(rows: Reference, model: Model, plan: Plan, source: ByteSource) -> Model:
