@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from dpoutlier._validate import bad
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge, Guarantee

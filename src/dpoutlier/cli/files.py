@@ -83,31 +83,34 @@ def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...], *, sho
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
 
 
-def read_reference(path: Path, names: tuple[str, ...]) -> pa.Table | ParquetTable:
-    """The named columns of reference rows, read in silence: what does not parse is missing. Parquet is read by the fit."""
+def read_reference(path: Path, names: tuple[str, ...], text: tuple[str, ...] = ()) -> pa.Table | ParquetTable:
+    """The named columns of reference rows, read in silence: what does not parse is missing. Parquet is read by the fit.
+
+    Columns named in ``text`` stay as they are written.
+    """
     found = _header(path)
     _check_columns(path, found, names, show=False)
     if _format(path) == ".parquet":
         return ParquetTable(path, names)
     try:
-        return _reference_csv(path, found, names)
+        return _reference_csv(path, found, names, text)
     except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
         pass
     raise ReferenceDataError(UNREADABLE.format(path=path))
 
 
-def _reference_csv(path: Path, found: list[str], names: tuple[str, ...]) -> pa.Table:
+def _reference_csv(path: Path, found: list[str], names: tuple[str, ...], text: tuple[str, ...]) -> pa.Table:
     """A record with too few or too many fields is no row. In a file of one column an empty line is a missing value."""
     wanted = [found.index(name) for name in names]
-    schema = pa.schema([(name, pa.float64()) for name in names])
+    schema = pa.schema([(name, pa.string() if name in text else pa.float64()) for name in names])
     parts = []
     with _records(path) as records:
         next(records)
         for batch in _batches(records):
             whole = [row or [""] for row in batch if len(row or [""]) == len(found)]
-            parts.append(
-                pa.table([tables.numbers(pa.array([row[j] for row in whole], pa.string())) for j in wanted], schema)
-            )
+            written = [pa.array([row[j] for row in whole], pa.string()) for j in wanted]
+            columns = [one if name in text else tables.numbers(one) for name, one in zip(names, written, strict=True)]
+            parts.append(pa.table(columns, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 

@@ -65,6 +65,9 @@ def fit(
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = Neighbours.ADD_OR_REMOVE_ONE,
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
+    person: Annotated[
+        str | None, typer.Option(help="Column that tells people apart; rows past --rows-per-person are left out.")
+    ] = None,
     trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
     depth: Annotated[str | None, typer.Option(help="Forest: most levels of a tree, or 'auto'.")] = None,
     subspace: Annotated[str | None, typer.Option(help="Forest: features of a tree, in turn, as 2,4,8.")] = None,
@@ -109,6 +112,9 @@ def fit(
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
+        ids = () if person is None else (person,)
+        if person in bounds.names:
+            raise bad("--person", "a column that is no feature", person)
         if as_epsilon(epsilon) is None:
             raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
         own = {
@@ -133,6 +139,7 @@ def fit(
             n_hint=_n_hint(n_hint),
             neighbours=neighbours.value,
             rows_per_person=rows_per_person,
+            person=person,
             target_fpr=target_fpr,
             threshold_share=threshold_share,
         )
@@ -140,7 +147,7 @@ def fit(
         check_target(output, overwrite=force)
         say_if_compiling()
         with working("reading and counting"):
-            unfitted.fit(read_reference(reference, bounds.names))
+            unfitted.fit(read_reference(reference, (*bounds.names, *ids), (*bounds.text_features, *ids)))
         path = unfitted.save(output, overwrite=force)
         console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
         console().print(f"\nWrote {path}", soft_wrap=True, markup=False)

@@ -54,7 +54,10 @@ def score(
         say_if_compiling()
         result = _scored(detector, table)
         if write is not None:
-            write(result, list(domain.names or table.column_names))
+            write(
+                result,
+                [name for j, name in enumerate(domain.names or table.column_names) if domain.category(j) is None],
+            )
         if not detector.model_.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:
@@ -80,12 +83,12 @@ def _scored(detector: "FittedDetector", table: "pa.Table") -> "pa.Table":
 
     domain = detector.model_.domain
     features = table if domain.names is None else table.select(list(domain.names))
-    points = detector.points(features)
-    scores = np.empty(len(points))
-    for part in stages(len(points), BATCH, "scoring"):
-        scores[part] = detector.outlier_scores(points[part])
+    outside = detector.outside_bounds(features)  # finds what is missing, wherever that is, before any work
+    scores = np.empty(len(table))
+    for part in stages(len(table), BATCH, "scoring"):
+        scores[part] = detector.outlier_scores(features.slice(part.start, part.stop - part.start))
     table = table.append_column("outlier_score", pa.array(scores))
-    table = table.append_column("outside_bounds", pa.array(domain.outside(points).any(axis=1)))
+    table = table.append_column("outside_bounds", pa.array(outside))
     if detector.model_.threshold is not None:
         table = table.append_column("prediction", pa.array(detector.labels(scores)))
     return table
