@@ -27,7 +27,8 @@ def count_between(values: Any, edges: Any, guide: Guide, counts: Any) -> None:
         value = np.float64(values[i])
         if value != value:  # noqa: PLR0124 - true for what is no number
             continue
-        key = min(max((abs(value).view(np.int64) >> SHIFT), guide.first), guide.last) - guide.first
+        bits = np.float64(abs(value)).view(np.int64)
+        key = min(max(bits >> SHIFT, guide.first), guide.last) - guide.first
         at = n_classes + key if value >= 0.0 else n_classes - 1 - key
         low, high = np.int64(guide.start[at]), np.int64(guide.start[at + 1])
         while low < high:  # edges[:low] <= value < edges[high:]

@@ -78,4 +78,6 @@ def _flipped(gaps: NDArray[np.uint64], rate: Fraction, source: ByteSource) -> ND
 
 def _limits(rate: Fraction, n: int) -> NDArray[np.uint64]:
     """The largest gap whose exponent, rate times gap, is below i + 1, for i = 0..n-1."""
-    return np.array([min(-((-i * rate.denominator) // rate.numerator) - 1, 2**64 - 1) for i in range(1, n + 1)], np.uint64)
+    return np.array(
+        [min(-((-i * rate.denominator) // rate.numerator) - 1, 2**64 - 1) for i in range(1, n + 1)], np.uint64
+    )
