@@ -1,8 +1,8 @@
 """Flip one coin for each candidate of a choice: up with probability ``exp(-gap * numerator / denominator)``, exactly.
 
-On integers, by Algorithm 1 of Canonne, Kamath and Steinke (2020). A coin first needs ``whole`` successes of Bernoulli(exp(-1)), where
-``whole`` is the whole part of the exponent, and fails at the first that does not come; so that a large gap costs a few words, however
-large it is. As in the other samplers a coin that finds too few words starts again from its first one.
+On integers, by Algorithm 1 of Canonne, Kamath and Steinke (2020). A coin first needs as many successes of Bernoulli(exp(-1)) as the
+exponent has whole units, and is down at the first that fails; so a gap takes a few words, however large it is. As in the other
+samplers a coin that finds too few words starts again from its first one.
 """
 
 from typing import Any

@@ -21,14 +21,14 @@ class Guide(NamedTuple):
 
 @kernel
 def count_between(values: Any, edges: Any, guide: Guide, counts: Any) -> None:
-    """Add one to counts[i] for each value in [edges[i], edges[i + 1]); what lies outside goes to the ends, what is missing nowhere."""
+    """Add one to counts[i] for each value in [edges[i], edges[i + 1]). Values outside go to the ends, missing ones nowhere."""
     n_classes = guide.last - guide.first + 1
     for i in range(values.shape[0]):
         value = np.float64(values[i])
         if value != value:  # noqa: PLR0124 - true for what is no number
             continue
-        bits = np.float64(abs(value)).view(np.int64)
-        key = min(max(bits >> SHIFT, guide.first), guide.last) - guide.first
+        bits: Any = np.float64(abs(value)).view(np.int64)
+        key = min(guide.last, max(guide.first, bits >> SHIFT)) - guide.first
         at = n_classes + key if value >= 0.0 else n_classes - 1 - key
         low, high = np.int64(guide.start[at]), np.int64(guide.start[at + 1])
         while low < high:  # edges[:low] <= value < edges[high:]

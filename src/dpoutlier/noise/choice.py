@@ -2,8 +2,8 @@ r"""Choose one of many candidates by permute-and-flip (McKenna and Sheldon 2020)
 
 .. math:: P(r) = p_r \int_0^1 \prod_{s \ne r} (1 - t\, p_s)\, dt, \quad p_s = \exp(-\text{rate}\, (u_{\max} - u_s))
 
-where :math:`u_s` is the utility of candidate s, an integer. If the changes of all utilities between neighbours lie in an interval of
-length R, the choice is (rate R)-differentially private; docs/privacy.md proves it.
+where :math:`u_s` is the utility of candidate s, an integer. If between neighbours the changes of all utilities lie in an interval
+of length R, the choice is (rate R)-differentially private; docs/privacy.md proves it.
 """
 
 from fractions import Fraction
@@ -25,9 +25,9 @@ MOST_WORDS = 1 << 20  # read at a time
 def permute_and_flip(utilities: NDArray[np.int64], rate: Fraction, source: ByteSource) -> int:
     """The number of the candidate that is chosen.
 
-    The definition takes the candidates in a random order, flips the coin of each, and stops at the first that is up. All coins flipped
-    at once, and then one of those that are up, all alike, is the same: whatever the coins show, the first of these in a random order
-    is any of them with the same probability. The best candidate's coin is always up.
+    The definition takes the candidates in a random order, flips the coin of each, and stops at the first that is up. Here all coins
+    are flipped, and one of those that are up is taken, all alike. That is the same: whatever the coins show, the first of these in
+    a random order is any of them with the same probability. The coin of the best candidate is always up.
 
     Parameters
     ----------

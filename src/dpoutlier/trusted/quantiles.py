@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import lattice
-from dpoutlier._validate import bad
 from dpoutlier.kernels.edges import SHIFT, Guide, count_between
 from dpoutlier.noise.choice import permute_and_flip
 from dpoutlier.noise.sources import ByteSource
@@ -33,8 +32,8 @@ __all__ = [
     "widened",
 ]
 
-LOW, HIGH = Fraction(1, 10), Fraction(9, 10)
-WIDENING = 0.5  # of the width between the quantiles, on both sides
+LOW, HIGH = Fraction(1, 4), Fraction(3, 4)
+WIDENING = 3.0  # times the width between the quantiles, on both sides: Tukey's outer fences
 CHOICES_PER_FEATURE = 2
 
 STEPS = 1024  # of the same length, over the outer range
@@ -96,10 +95,9 @@ class EdgeCounts:
 
     def add(self, columns: Sequence[NDArray[Any]]) -> None:
         """Count a block of rows: one array of floats for each feature, all of the same length."""  # (P7)
-        if len({len(column) for column in columns}) > 1 or len(columns) != len(self.outer):
-            raise bad("columns", f"{len(self.outer)} arrays of the same length", [len(column) for column in columns])
+        assert len(columns) == len(self.outer)
         # In blocks that stay in a cache: an array of rows is read here once for each of its columns.
-        for first in range(0, len(columns[0]) if columns else 0, BLOCK):
+        for first in range(0, max(map(len, columns), default=0), BLOCK):
             for column, outer, counts in zip(columns, self.outer, self._counts, strict=True):
                 part = column[first : first + BLOCK]
                 if part.dtype not in (np.float32, np.float64):
@@ -123,12 +121,12 @@ class EdgeCounts:
 def utilities(below: NDArray[np.int64], above: NDArray[np.int64], quantile: Fraction) -> NDArray[np.int64]:
     r"""How well each bin [e, f) holds the quantile a / b: :math:`-\max(0,\; a\, S(e),\; -(b - a)\, S(f))`.
 
-    where :math:`S(e) = (b - a)\, \#\{x < e\} - a\, \#\{x \ge e\}` is negative below the quantile and positive above it. The bin that
-    holds the quantile has utility 0, and one past all rows, at either end, minus a (b - a) times their number.
+    where :math:`S(e) = (b - a)\, \#\{x < e\} - a\, \#\{x \ge e\}` is negative below the quantile, positive above it. The bin
+    that holds the quantile has utility 0, and one past all rows, at either end, minus a (b - a) times their number.
     """
     a, b = quantile.numerator, quantile.denominator
     balance = (b - a) * below - a * above
-    return -np.maximum(0, np.maximum(a * balance[:-1], -(b - a) * balance[1:]))
+    return np.asarray(-np.maximum(0, np.maximum(a * balance[:-1], -(b - a) * balance[1:])))
 
 
 def spread(quantile: Fraction) -> int:
@@ -142,8 +140,8 @@ def buy_bounds(
 ) -> list[Outer]:
     """For each feature the lower edge of the bin chosen for ``low``, and the upper edge of the one chosen for ``high``.
 
-    Each of the ``CHOICES_PER_FEATURE`` choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private: the
-    best bins, and the outermost of equally good ones.
+    Each of the ``CHOICES_PER_FEATURE`` choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private:
+    the best bins, and the outermost of equally good ones.
     """
     return [_buy_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]
 
@@ -153,21 +151,21 @@ def _buy_pair(
 ) -> Outer:
     edges, below, above = candidates(counts.outer[feature]), counts.below(feature), counts.above(feature)
     chosen = []
-    for quantile in (low, high):
+    for side, quantile in ((0, low), (-1, high)):
         useful = utilities(below, above, quantile)
         if rate is None:
             best = np.flatnonzero(useful == useful.max())
-            chosen.append(int(best[0 if quantile == low else -1]))
+            chosen.append(int(best[side]))
         else:
             chosen.append(permute_and_flip(useful, rate / spread(quantile), source))  # (P7)
     return float(edges[min(chosen)]), float(edges[max(chosen) + 1])  # in this order also where noise has turned them
 
 
 def widened(lower: float, upper: float, outer: Outer, by: float = WIDENING) -> Outer:
-    """Bounds from bought edges: wider by a share of their width on both sides, within the outer range. Public to public.
+    """Bounds from bought edges: wider by a multiple of their width on both sides, within the outer range. Public to public.
 
-    >>> widened(10.0, 20.0, (0.0, 22.0))
-    (5.0, 22.0)
+    >>> widened(50.0, 60.0, (0.0, 70.0))
+    (20.0, 70.0)
     """
     more = by * (upper - lower)
     wide = max(lower - more, outer[0]), min(upper + more, outer[1])
