@@ -18,10 +18,11 @@ from dpoutlier.partitions.partition import Partition
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
 
+PAST_THE_CAP = "People with more rows in the reference data than rows_per_person says."
 NOT_PROTECTED = (
     "Facts about the population that would be learned just as well without any one person's data.",
     "The public inputs: bounds, bins, trees, k, n_hint and every other argument, as they stand in the model.",
-    "People with more rows in the reference data than rows_per_person says.",
+    PAST_THE_CAP,
     "Several fits on the same people: their epsilons add up.",
     "Side channels of the machine on which the fit runs, such as time and memory.",
 )
@@ -128,7 +129,7 @@ def privacy_statement(
         partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
-        not_protected=NOT_PROTECTED,
+        not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
     )
 
