@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
+    from dpoutlier.detectors.merging import merge
     from dpoutlier.domain import Bounds
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
@@ -38,6 +39,7 @@ __all__ = [
     "PrivacyStatement",
     "detector",
     "load",
+    "merge",
     "secrets_may_travel",
 ]
 
@@ -57,6 +59,7 @@ _HOME = {
     "PrivacyStatement": "statement",
     "detector": "detectors.choosing",
     "load": "detectors.loading",
+    "merge": "detectors.merging",
     "secrets_may_travel": "holders.keyed",
 }
 

@@ -12,6 +12,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.holder import NoisyCounts
+from dpoutlier.merged import Merged
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
@@ -36,6 +37,8 @@ class Model:
     """The number of rows that the rule for the partition used: public, or bought (then a charge says so)."""
     score_histogram: ScoreHistogram | None = None
     threshold: float | None = None
+    merged: Merged | None = None
+    """The releases that were added up, if this is a merge; ``charges`` are then those of all of them."""
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
@@ -48,6 +51,8 @@ class Model:
     @property
     def epsilon_in_use(self) -> Fraction:
         """What the fit cost in truth: at most ``guarantee.epsilon``, since rates are rounded down."""
+        if self.merged is not None:
+            return self.merged.epsilon_in_use
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
@@ -57,6 +62,11 @@ class Model:
         return replace(self, threshold=float(score))
 
     def with_target_fpr(self, target_fpr: float) -> Model:
+        if self.merged is not None:
+            raise ThresholdNotSetError(
+                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: what its parts bought were "
+                "histograms of their own scores. Set a threshold on the outlier score yourself: set_threshold(score=...)."
+            )
         if self.score_histogram is None:
             raise ThresholdNotSetError(
                 "no histogram of scores was bought at the fit, so no false-positive rate can be aimed at. "
@@ -75,4 +85,5 @@ class Model:
             guarantee=self.guarantee,
             charges=self.charges,
             n_hint=self.n_hint,
+            merged=self.merged,
         )

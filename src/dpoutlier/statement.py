@@ -12,6 +12,7 @@ from typing import Any
 
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.merged import Merged, People
 from dpoutlier.partitions.partition import Partition
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
@@ -30,6 +31,19 @@ COMPUTATIONAL = (
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
 PLACES = 9
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
+DISJOINT = (
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. That is the "
+    "declaration of whoever merged, and nothing here can check it. It is why epsilon is the largest of theirs. For somebody who "
+    "has rows in several after all, the epsilons of those add up."
+)
+MOVED = (
+    "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
+    "two of them."
+)
+OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
+SUMMED_NOISE = (
+    "The noise of all parts is in the merged counts: together it is as wide as one noise of scale {scale} rows."
+)
 
 
 @dataclass(frozen=True)
@@ -56,9 +70,11 @@ class PrivacyStatement:
     remarks: tuple[str, ...]
     not_protected: tuple[str, ...]
     versions: dict[str, str]
+    merged: dict[str, Any] | None = None
+    """People, parts and the noise of a merge; None, and left out of ``to_dict``, for a single release."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "merged" or value is not None}
 
     def __str__(self) -> str:
         return "\n".join(_page(self))
@@ -82,21 +98,25 @@ def privacy_statement(
     guarantee: Guarantee,
     charges: tuple[Charge, ...],
     n_hint: int | None,
+    merged: Merged | None = None,
 ) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
     m = guarantee.rows_per_person
     private = guarantee.private
     in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
+    in_use = in_use if merged is None else merged.epsilon_in_use
     remarks = [*guarantee.voided_by]
     if private:
         remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
         if m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
+    if merged is not None:
+        remarks += _merged_remarks(merged)
     return PrivacyStatement(
         private=private,
         publishable=publishable,
         detector=detector,
-        unit="one row" if m == 1 else f"one person, with at most {m} rows",
+        unit=_unit(m, merged),
         neighbours=guarantee.neighbours.value,
         epsilon=_number(guarantee.epsilon if private else None),
         epsilon_in_use=_number(in_use),
@@ -105,24 +125,65 @@ def privacy_statement(
         delta="0" if private else "none",
         mechanism="discrete Laplace noise on integer counts, sampled exactly" if private else "none",
         holder=holder,
-        charges=tuple(_charge(charge) for charge in charges) if private else (),
+        charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(
             {"feature": label, "lower": low, "upper": high}
             for label, low, high in zip(domain.labels, domain.lower, domain.upper, strict=True)
         ),
         bounds_source="declared by the custodian, free of charge",
-        n_hint=_n_hint(n_hint, charges) if private or n_hint is None else f"{n_hint} (nothing here is private)",
+        n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
         partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=NOT_PROTECTED,
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
+        merged=None if merged is None else _merged(merged),
     )
 
 
-def _charge(charge: Charge) -> dict[str, Any]:
+def _unit(rows_per_person: int, merged: Merged | None) -> str:
+    m, rows = rows_per_person, "row" if rows_per_person == 1 else "rows"
+    if merged is not None and merged.people is People.OVERLAPPING:
+        return f"one person, with at most {m} {rows} in each of the {len(merged.parts)} parts"
+    if m == 1:
+        return "one row"
+    return f"one person, with at most {m} rows" + (", all of them in one part" if merged is not None else "")
+
+
+def _merged_remarks(merged: Merged) -> list[str]:
+    noise = SUMMED_NOISE.format(scale=f"{float(1 / merged.rate):.6g}")
+    if merged.people is People.DISJOINT:
+        return [DISJOINT.format(n=len(merged.parts)), MOVED, noise]
+    return [OVERLAPPING.format(n=len(merged.parts)), noise]
+
+
+def _merged(merged: Merged) -> dict[str, Any]:
     return {
-        "purpose": charge.purpose,
+        "people": "declared disjoint" if merged.people is People.DISJOINT else "overlapping",
+        "noise_scale_rows": f"{float(1 / merged.rate):.6g}",
+        "parts": tuple(
+            {
+                "release": part.release,
+                "epsilon": _number(part.epsilon),
+                "epsilon_in_use": _number(part.epsilon_in_use),
+                "noise_scale_rows": f"{float(1 / part.rate):.6g}",
+            }
+            for part in merged.parts
+        ),
+    }
+
+
+def _all_charges(charges: tuple[Charge, ...], merged: Merged | None) -> tuple[dict[str, Any], ...]:
+    if merged is None:
+        return tuple(_charge(charge) for charge in charges)
+    return tuple(
+        _charge(charge, f", part {number}") for number, part in enumerate(merged.parts, 1) for charge in part.charges
+    )
+
+
+def _charge(charge: Charge, of_part: str = "") -> dict[str, Any]:
+    return {
+        "purpose": charge.purpose + of_part,
         "epsilon": _number(charge.epsilon),
         "epsilon_in_use": str(charge.epsilon_in_use),
         "sensitivity": charge.sensitivity,
@@ -130,7 +191,9 @@ def _charge(charge: Charge) -> dict[str, Any]:
     }
 
 
-def _n_hint(n_hint: int | None, charges: tuple[Charge, ...]) -> str:
+def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:
+    if merged is not None:
+        return "not used by the merge; each part had its own"
     if n_hint is None:
         return "not used"
     bought = any(charge.purpose == "number of rows" for charge in charges)
@@ -149,6 +212,11 @@ def _epsilons(s: PrivacyStatement) -> list[tuple[str, str]]:
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
         ("delta", s.delta),
     ]
+
+
+def _people(merged: dict[str, Any]) -> str:
+    together = "epsilon is the largest of theirs" if merged["people"] == "declared disjoint" else "epsilons add up"
+    return f"{merged['people']}: {together}"
 
 
 def _page(s: PrivacyStatement) -> list[str]:
@@ -176,6 +244,7 @@ def _page(s: PrivacyStatement) -> list[str]:
         ),
         ("number of rows", s.n_hint),
         ("bounds", s.bounds_source),
+        *([("people of the parts", _people(s.merged))] if s.merged else []),
     ]
     lines += [f"{label:<26}{value}" for label, value in rows]
     if s.charges:
@@ -184,6 +253,13 @@ def _page(s: PrivacyStatement) -> list[str]:
             f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}"
             for c in s.charges
         ]
+    if s.merged:
+        lines += ["", f"{'Merged from':<26}{'epsilon':>10}{'noise scale (rows)':>33}"]
+        lines += [
+            f"  {f'part {n}, ' + part['release'][:12]:<24}{part['epsilon']:>10}{part['noise_scale_rows']:>33}"
+            for n, part in enumerate(s.merged["parts"], 1)
+        ]
+        lines += [f"  {'together':<24}{s.epsilon:>10}{s.merged['noise_scale_rows']:>33}"]
     lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
     lines += [f"  {b['feature']:<24}{b['lower']:>12g}{b['upper']:>12g}" for b in s.bounds]
     for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):

@@ -43,8 +43,12 @@ class HoldsModel(ScoresPoints):
 
     @property
     def guarantee_(self) -> Guarantee:
+        return self.fitted_model().guarantee
+
+    def fitted_model(self) -> Model:
+        """``model_``, after a check that there is one."""
         self._check_fitted()
-        return self.model_.guarantee
+        return self.model_
 
     def walk(self, X: Any) -> Walks:
         """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
