@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from dpoutlier.domain import Bounds
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
+    from dpoutlier.scoring.count_intervals import CountIntervals
     from dpoutlier.statement import PrivacyStatement
 
 __all__ = [
     "KNN",
     "Bounds",
+    "CountIntervals",
     "DPForest",
     "DPGridKNN",
     "DPMarginals",
@@ -46,6 +48,7 @@ __all__ = [
 _HOME = {
     "KNN": "detectors.knn",
     "Bounds": "domain",
+    "CountIntervals": "scoring.count_intervals",
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",

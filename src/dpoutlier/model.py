@@ -13,6 +13,7 @@ from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.merged import Merged
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
@@ -54,6 +55,11 @@ class Model:
         if self.merged is not None:
             return self.merged.epsilon_in_use
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))
+
+    @property
+    def noise_laws(self) -> tuple[DiscreteLaplace, ...]:
+        """Of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
+        return tuple(DiscreteLaplace(charge.rate) for charge in self.charges if charge.purpose == "counts")
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)

@@ -16,6 +16,7 @@ from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
 from dpoutlier.rows import Positions
+from dpoutlier.scoring.count_intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.explaining import contributions
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
@@ -23,6 +24,9 @@ from dpoutlier.scoring.threads import thread_count
 from dpoutlier.statement import PrivacyStatement
 
 __all__ = ["FittedDetector", "HoldsModel", "Walks"]
+
+NOISE_ON_EVERY_CELL = {"dense", "keyed", "exact"}
+"""Holders whose counts are true counts plus a draw of the law (or of none), whatever came out."""
 
 
 class HoldsModel(ScoresPoints):
@@ -77,6 +81,34 @@ class HoldsModel(ScoresPoints):
         found = contributions(positions, model.partition, model.counts, scorer)
         return Explanation(
             model.domain.labels, found.parts, found.empty, self._outlier_scores(positions), found.typical
+        )
+
+    def count_intervals(self, X: Any, level: float = 0.95, *, steps: int = 0) -> CountIntervals:
+        """Intervals for the true numbers of reference rows in the cells around each point. Free of privacy cost.
+
+        The law of the noise is known, so no assumption about the rows is made: whatever they are, an interval for a cell that was
+        chosen without looking at the counts covers the truth with a probability of at least ``level``.
+
+        Parameters
+        ----------
+        X : table of shape (n_points, n_features)
+        level : float
+            Above 0 and at most 0.999999.
+        steps : int
+            For grids: count all cells within so many grid steps of the point's own together, up to 100,000 cells.
+        """
+        model = self.fitted_model()
+        if model.counts.to_json().get("unsafe_float", False):
+            raise TypeError("the noise of unsafe_float_laplace is rounded floats, and its law on a count is not known.")
+        if model.counts.kind not in NOISE_ON_EVERY_CELL:
+            raise TypeError(
+                f"the noise of a {model.counts.kind} holder is not that on every cell, so it has no intervals."
+            )
+        return self._of_points(
+            X,
+            lambda positions: count_intervals(
+                positions, model.partition, model.counts, model.noise_laws, level=level, steps=steps
+            ),
         )
 
     def _fitted_domain(self) -> Domain:

@@ -1,0 +1,43 @@
+"""All cells of a grid within so many steps of one: a region that is fixed before any count is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import CellIds
+
+__all__ = ["MOST_REGION", "cells_within", "check_steps", "home_bins"]
+
+MOST_REGION = 100_000
+
+
+def check_steps(grid: Grid, steps: int) -> None:
+    most = grid.most_within(steps)
+    if most > MOST_REGION:
+        raise bad(
+            "steps",
+            f"small enough for a region of at most {MOST_REGION:,} cells",
+            steps,
+            f"Up to {float(most):.3g} cells of this grid lie within so many steps.",
+        )
+
+
+def home_bins(grid: Grid, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The bin of each feature that each row lies in."""
+    return (positions.astype(np.uint64) * np.array(grid.bins, np.uint64) >> np.uint64(32)).astype(np.int64)
+
+
+def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
+    """Ids, of shape (n, 2), of the cells at most ``steps`` grid steps (L1 between indices) from the one with these bins."""
+    found, left = np.empty((1, 0), np.int64), np.array([steps])
+    for own, bins in zip(home.tolist(), grid.bins, strict=True):
+        choices = np.arange(max(own - steps, 0), min(own + steps, bins - 1) + 1)
+        taken = np.abs(choices - own)
+        which, choice = np.nonzero(taken <= left[:, np.newaxis])
+        found = np.column_stack([found[which], choices[choice]])
+        left = left[which] - taken[choice]
+    first = -(-(found << 32) // np.array(grid.bins))  # the first position of a bin lies in it
+    return grid.cells(first.astype(np.uint32))[:, 0]
