@@ -410,6 +410,42 @@ def test_a_full_disk_exits_with_1_and_leaves_nothing(folder, monkeypatch):
     assert not list(folder.glob("*model*"))
 
 
+def test_merge_adds_models_up(folder):
+    for name in ("a", "b"):
+        run(*FIT[:-1], name, "--n-hint", "1000", "--target-fpr", "0.1")
+    output = run("merge", "a.dpo", "b.dpo", "--people", "disjoint", "-o", "all")
+    assert "Privacy statement" in output
+    assert "declared disjoint" in output
+    assert "Wrote all.dpo" in output
+    a, b, both = (load(f"{name}.dpo").model_ for name in ("a", "b", "all"))
+    assert (both.counts.counts == a.counts.counts + b.counts.counts).all()
+    assert "4 most outlying of 4 points" in run("score", "all.dpo", "points.csv")
+    assert "together 0.5" in run("inspect", "all.dpo")
+    run("merge", "a.dpo", "b.dpo", "--people", "overlapping", "-o", "all", "--force")
+    content = json.loads(CliRunner().invoke(app, ["inspect", "all.dpo", "--json"]).output)
+    assert content["statement"]["epsilon"] == "1"
+    assert content["statement"]["merged"]["people"] == "overlapping"
+
+
+def test_what_merge_refuses(folder):
+    run(*FIT[:-1], "a", "--n-hint", "1000")
+    run(*GRID[:-3], "b", *TWO)
+    run(*GRID[:-3], "c", *TWO, "--holder", "keyed")
+    before = sorted(folder.iterdir())
+    for arguments, message in (
+        (("a.dpo", "b.dpo", "--people", "disjoint"), "a.dpo and b.dpo differ in their detector"),
+        (("a.dpo", "a.dpo", "--people", "disjoint"), "hold the same release"),
+        (("b.dpo", "c.secret.dpo", "--people", "disjoint"), "c.secret.dpo is secret"),
+        (("a.dpo", "--people", "disjoint"), "models must be at least two, got 1"),
+        (("a.dpo", "b.dpo"), "people must be 'disjoint' or 'overlapping'"),
+        (("a.dpo", "b.dpo", "--people", "all"), "nobody has rows in more than one"),
+        (("a.dpo", "none.dpo", "--people", "disjoint"), "none.dpo does not exist"),
+    ):
+        assert message in run("merge", *arguments, "-o", "all", code=2)
+    assert "a.dpo exists" in run("merge", "a.dpo", "b.dpo", "--people", "disjoint", "-o", "a", code=2)
+    assert sorted(folder.iterdir()) == before
+
+
 # Help ---------------------------------------------------------------------------------------------------------------------
 
 

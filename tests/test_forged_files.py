@@ -10,10 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpoutlier import DPGridKNN, Forest, load
+from dpoutlier import DPForest, DPGridKNN, Forest, load, merge
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.modelfile import archive
 from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.scoring.log_counts import UNIT
 from test_modelfile import NAMES, ROWS, VARIANTS
 
 
@@ -30,6 +31,15 @@ def saved_forest(tmp_path_factory):
 @pytest.fixture(scope="module")
 def saved_secret(tmp_path_factory):
     return VARIANTS["keyed"].fit(ROWS).save(tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture(scope="module")
+def saved_merge(tmp_path_factory):
+    """Of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
+    named = {"bounds": NAMES, "n_trees": 3, "depth": 6}
+    plain, threshold = DPForest("1/3", **named), DPForest("1/2", target_fpr=0.1, **named)
+    fits = [plain.fit(ROWS), threshold.fit(ROWS), DPForest(1, **named).fit(ROWS)]
+    return merge(fits, people="disjoint").save(tmp_path_factory.mktemp("models") / "model")
 
 
 def rewritten(path, target, *, change=None, arrays=None):
@@ -154,6 +164,88 @@ def both(*changes):
 def test_a_forged_forest_is_refused(saved_forest, tmp_path, change, message):
     with pytest.raises(ModelFileError, match=message):
         load(rewritten(saved_forest, tmp_path / "forged.dpo", change=change))
+
+
+def of_parts(change):
+    """A change of the parts, with charges of the whole that fit."""
+
+    def changed(manifest):
+        change(manifest["merged"]["parts"])
+        manifest["charges"] = [charge for part in manifest["merged"]["parts"] for charge in part["charges"]]
+
+    return changed
+
+
+def part_of(parts, epsilon):
+    return next(part for part in parts if part["epsilon"] == epsilon)
+
+
+def cheaper(parts):
+    """A part that claims to have cost a tenth, with its noise as it was."""
+    part = part_of(parts, "1")
+    part["epsilon"] = part["charges"][0]["epsilon"] = "1/10"
+
+
+def without_its_threshold(parts):
+    part = part_of(parts, "1/2")
+    del part["charges"][1]
+
+
+def with_another_charge(parts):
+    part = part_of(parts, "1/2")
+    part["charges"][1]["purpose"] = "more"
+
+
+def bought_for_too_little(parts):
+    part = part_of(parts, "1/2")
+    part["charges"].reverse()
+    part["charges"][0]["purpose"] = "number of rows"
+    part["charges"][0]["epsilon"] = "1/50"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (at("merged", "people", value="overlapping"), "epsilon of the model file is not that of its parts together"),
+        (at("guarantee", "epsilon", value="1/3"), "epsilon of the model file is not that of its parts together"),
+        (at("guarantee", "epsilon", value="11/6"), "epsilon of the model file is not that of its parts together"),
+        (at("merged", "people", value="strangers"), "not a model file"),
+        (at("merged", value=None), "not a model file"),
+        (at("merged", "parts", value=[]), "not a model file"),
+        (at("merged", "parts", value=[{}] * 1001), "more parts than this format knows"),
+        (at("merged", "extra", value=1), "not one that this format knows"),
+        (at("merged", "parts", 0, "extra", value=1), "not one that this format knows"),
+        (at("merged", "parts", 0, "release", value="f" * 64), "not a model file.*in order"),
+        (at("merged", "parts", 0, "release", value="x"), "not a model file"),
+        (of_parts(lambda parts: parts.reverse()), "not a model file.*in order"),
+        (of_parts(lambda parts: parts.__setitem__(1, parts[0])), "not a model file.*different releases"),
+        (of_parts(lambda parts: parts.pop()), "not that of its (parts together|noise)"),
+        (of_parts(cheaper), "does not follow from its guarantee"),
+        (of_parts(without_its_threshold), "do not add up to its epsilon"),
+        (of_parts(with_another_charge), "charges of the model file are not those of its parts"),
+        (of_parts(bought_for_too_little), "not bought as this format does"),
+        (lambda manifest: manifest["charges"].pop(), "charges of the model file are not those of its parts"),
+        (at("charges", 0, "epsilon", value="1/10"), "charges of the model file are not those of its parts"),
+        (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
+        (at("n_hint", value=100), "not what a merge makes"),
+        (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
+        (at("scorer", "floor", value=UNIT), "not that of its noise"),
+        (lambda manifest: manifest.pop("merged"), "charges of the model file are not those of its parts"),
+    ],
+)
+def test_a_forged_merge_is_refused(saved_merge, tmp_path, change, message):
+    with pytest.raises(ModelFileError, match=message):
+        load(rewritten(saved_merge, tmp_path / "forged.dpo", change=change))
+
+
+def test_a_single_release_is_no_merge(saved, tmp_path):
+    def change(manifest):
+        part = {"release": "0" * 64, "epsilon": "1/3", "charges": manifest["charges"]}
+        manifest["merged"] = {"people": "disjoint", "parts": [part, {**part, "release": "1" * 64}]}
+        manifest["charges"] = manifest["charges"] * 2
+
+    with pytest.raises(ModelFileError, match="not what a merge makes"):
+        load(rewritten(saved, tmp_path / "forged.dpo", change=change))
 
 
 def test_the_largest_forest_with_a_threshold_loads_at_once(tmp_path):

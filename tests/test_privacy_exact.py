@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpoutlier import DPForest, DPGridKNN, DPMarginals
+from dpoutlier import DPForest, DPGridKNN, DPMarginals, merge
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Guarantee, Neighbours, sensitivity
 from dpoutlier.noise.law import DiscreteLaplace
@@ -119,6 +119,65 @@ def test_the_largest_log_ratio_is_the_epsilon_in_use(case, epsilon, relation):
     found = largest_log_ratio(charge.rate, case, relation)
     assert found == model.epsilon_in_use <= Fraction(epsilon)
     assert Fraction(epsilon) - found < Fraction(1, 2**38)
+
+
+def largest_joint_log_ratio(rates, case, neighbours, most_rows=2):
+    """The same for two releases published together, over pairs of data sets: in units of 2**-40, all in integers.
+
+    ``neighbours`` says of two pairs of data sets whether they must be hard to tell apart.
+    """
+    units = [int(rate * 2**40) for rate in rates]
+    sets = [rows for rows in data_sets(case) if len(rows) <= most_rows]
+    outcomes = np.array(list(itertools.product(range(-1, most_rows + 2), repeat=case.partition.n_cells)))
+    distance = {rows: np.abs(outcomes - live_counts(rows, case)).sum(axis=1) for rows in sets}
+    largest = 0
+    for one, other in itertools.permutations(itertools.product(sets, sets), 2):
+        if neighbours(one, other):
+            changes = [unit * (distance[b] - distance[a]) for unit, a, b in zip(units, one, other)]
+            largest = max(largest, int((changes[0][:, None] + changes[1][None, :]).max()))  # over pairs of outcomes
+    return Fraction(largest, 2**40)
+
+
+def in_part(which, relation):
+    """One row in one part; the other part is the same."""
+    return lambda one, other: one[1 - which] == other[1 - which] and are_neighbours(one[which], other[which], relation)
+
+
+def in_both_parts(relation):
+    """A person who has a row in each part."""
+    return lambda one, other: all(a == b or are_neighbours(a, b, relation) for a, b in zip(one, other))
+
+
+def moved(one, other):
+    """A row leaves one part, and a row enters the other: the number of all rows stays."""
+    return all(are_neighbours(a, b, ADD) for a, b in zip(one, other)) and sum(map(len, one)) == sum(map(len, other))
+
+
+MERGED_CASES = pytest.mark.parametrize("case", [CASES["grid of 2"], CASES["2 trees"]], ids=["grid of 2", "2 trees"])
+
+
+@MERGED_CASES
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_a_merge_costs_each_row_what_its_own_part_costs_and_several_what_all_of_them_do(case, relation):
+    parts = [case.make(epsilon, neighbours=relation).fit(case.rows(())) for epsilon in ("1", "1/3")]
+    rates = [fit.model_.charges[0].rate for fit in parts]
+    in_use = [fit.model_.epsilon_in_use for fit in parts]
+    costs = [largest_joint_log_ratio(rates, case, in_part(which, relation)) for which in (0, 1)]
+    assert costs == in_use
+    assert merge(parts, people="disjoint").model_.epsilon_in_use == max(costs)
+    both = largest_joint_log_ratio(rates, case, in_both_parts(relation))
+    assert merge(parts, people="overlapping").model_.epsilon_in_use == both == sum(in_use)
+
+
+@MERGED_CASES
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_who_is_in_another_part_instead_costs_no_more_than_the_figure_for_replace_one(case, relation):
+    """Two parts change, each by one row: the sum of both under add-or-remove-one, half of it under replace-one."""
+    parts = [case.make(epsilon, neighbours=relation).fit(case.rows(())) for epsilon in ("1", "1/3")]
+    rates = [fit.model_.charges[0].rate for fit in parts]
+    found = largest_joint_log_ratio(rates, case, moved)
+    assert found == sum(fit.model_.epsilon_in_use for fit in parts) / (1 if relation == ADD else 2)
+    assert found <= merge(parts, people="disjoint").model_.guarantee.epsilon_for(Neighbours.REPLACE_ONE)
 
 
 @EACH_CASE

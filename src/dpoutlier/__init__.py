@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
+    from dpoutlier.detectors.merging import merge
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
     from dpoutlier.private_bounds import PrivateBounds
+    from dpoutlier.scoring.count_intervals import CountIntervals
     from dpoutlier.statement import PrivacyStatement
 
 __all__ = [
     "KNN",
     "Bounds",
     "Category",
+    "CountIntervals",
     "DPForest",
     "DPGridKNN",
     "DPMarginals",
@@ -42,6 +45,7 @@ __all__ = [
     "PrivateBounds",
     "detector",
     "load",
+    "merge",
     "secrets_may_travel",
 ]
 
@@ -49,6 +53,7 @@ _HOME = {
     "KNN": "detectors.knn",
     "Bounds": "bounds",
     "Category": "category",
+    "CountIntervals": "scoring.count_intervals",
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",
@@ -63,6 +68,7 @@ _HOME = {
     "PrivateBounds": "private_bounds",
     "detector": "detectors.choosing",
     "load": "detectors.loading",
+    "merge": "detectors.merging",
     "secrets_may_travel": "holders.keyed",
 }
 

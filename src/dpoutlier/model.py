@@ -13,6 +13,8 @@ from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.holder import NoisyCounts
 from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.merged import Merged
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
@@ -37,6 +39,8 @@ class Model:
     """The number of rows that the rule for the partition used: public, or bought (then a charge says so)."""
     score_histogram: ScoreHistogram | None = None
     threshold: float | None = None
+    merged: Merged | None = None
+    """The releases that were added up, if this is a merge; ``charges`` are then those of all of them."""
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
@@ -49,7 +53,14 @@ class Model:
     @property
     def epsilon_in_use(self) -> Fraction:
         """What the fit cost in truth: at most ``guarantee.epsilon``, since rates are rounded down."""
+        if self.merged is not None:
+            return self.merged.epsilon_in_use
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))
+
+    @property
+    def noise_laws(self) -> tuple[DiscreteLaplace, ...]:
+        """Of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
+        return tuple(DiscreteLaplace(charge.rate) for charge in self.charges if charge.purpose == "counts")
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)
@@ -58,6 +69,11 @@ class Model:
         return replace(self, threshold=float(score))
 
     def with_target_fpr(self, target_fpr: float) -> Model:
+        if self.merged is not None:
+            raise ThresholdNotSetError(
+                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: what its parts bought were "
+                "histograms of their own scores. Set a threshold on the outlier score yourself: set_threshold(score=...)."
+            )
         if self.score_histogram is None:
             raise ThresholdNotSetError(
                 "no histogram of scores was bought at the fit, so no false-positive rate can be aimed at. "
@@ -77,4 +93,5 @@ class Model:
             guarantee=self.guarantee,
             charges=self.charges,
             n_hint=self.n_hint,
+            merged=self.merged,
         )

@@ -12,8 +12,7 @@ from typing import Any
 
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Charge, Guarantee, Neighbours
-from dpoutlier.holders.sparse import expected_empty
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.merged import Merged, People
 from dpoutlier.partitions.partition import Partition
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
@@ -42,6 +41,19 @@ CAPPED = (
     "column '{person}', and rows without a value in it were not counted."
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
+DISJOINT = (
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. That is the "
+    "declaration of whoever merged, and nothing here can check it. It is why epsilon is the largest of theirs. For somebody who "
+    "has rows in several after all, the epsilons of those add up."
+)
+MOVED = (
+    "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
+    "two of them."
+)
+OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
+SUMMED_NOISE = (
+    "The noise of all parts is in the merged counts: together it is as wide as one noise of scale {scale} rows."
+)
 
 
 @dataclass(frozen=True)
@@ -68,9 +80,11 @@ class PrivacyStatement:
     remarks: tuple[str, ...]
     not_protected: tuple[str, ...]
     versions: dict[str, str]
+    merged: dict[str, Any] | None = None
+    """People, parts and the noise of a merge; None, and left out of ``to_dict``, for a single release."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "merged" or value is not None}
 
     def __str__(self) -> str:
         return "\n".join(_page(self))
@@ -95,11 +109,13 @@ def privacy_statement(
     guarantee: Guarantee,
     charges: tuple[Charge, ...],
     n_hint: int | None,
+    merged: Merged | None = None,
 ) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
     m = guarantee.rows_per_person
     private = guarantee.private
     in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
+    in_use = in_use if merged is None else merged.epsilon_in_use
     remarks = [*guarantee.voided_by]
     if private:
         remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
@@ -109,11 +125,13 @@ def privacy_statement(
             remarks.append(CAPPED.format(m="1 row" if m == 1 else f"{m} rows", person=guarantee.person))
         elif m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
+    if merged is not None:
+        remarks += _merged_remarks(merged)
     return PrivacyStatement(
         private=private,
         publishable=publishable,
         detector=detector,
-        unit=_unit(guarantee),
+        unit=_unit(guarantee, merged),
         neighbours=guarantee.neighbours.value,
         epsilon=_number(guarantee.epsilon if private else None),
         epsilon_in_use=_number(in_use),
@@ -122,23 +140,27 @@ def privacy_statement(
         delta="0" if private else "none",
         mechanism=_mechanism(domain) if private else "none",
         holder=holder,
-        charges=tuple(_charge(charge) for charge in charges) if private else (),
+        charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, private=private),
-        n_hint=_n_hint(n_hint, charges) if private or n_hint is None else f"{n_hint} (nothing here is private)",
+        n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
         partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
+        merged=None if merged is None else _merged(merged),
     )
 
 
-def _unit(guarantee: Guarantee) -> str:
+def _unit(guarantee: Guarantee, merged: Merged | None) -> str:
     m = guarantee.rows_per_person
+    rows = "1 row" if m == 1 else f"{m} rows"
+    if merged is not None and merged.people is People.OVERLAPPING:
+        return f"one person, with at most {rows} in each of the {len(merged.parts)} parts"
     if m == 1 and guarantee.person is None:
         return "one row"
-    return f"one person, with at most {m} row{'s' * (m > 1)}"
+    return f"one person, with at most {rows}" + (", all of them in one part" if merged is not None else "")
 
 
 def _mechanism(domain: Domain) -> str:
@@ -184,9 +206,40 @@ def _feature_line(feature: dict[str, Any]) -> str:
     return f"  {feature['feature']:<24}  {len(levels)} levels: {text}{note}"
 
 
-def _charge(charge: Charge) -> dict[str, Any]:
+def _merged_remarks(merged: Merged) -> list[str]:
+    noise = SUMMED_NOISE.format(scale=f"{float(1 / merged.rate):.6g}")
+    if merged.people is People.DISJOINT:
+        return [DISJOINT.format(n=len(merged.parts)), MOVED, noise]
+    return [OVERLAPPING.format(n=len(merged.parts)), noise]
+
+
+def _merged(merged: Merged) -> dict[str, Any]:
     return {
-        "purpose": charge.purpose,
+        "people": "declared disjoint" if merged.people is People.DISJOINT else "overlapping",
+        "noise_scale_rows": f"{float(1 / merged.rate):.6g}",
+        "parts": tuple(
+            {
+                "release": part.release,
+                "epsilon": _number(part.epsilon),
+                "epsilon_in_use": _number(part.epsilon_in_use),
+                "noise_scale_rows": f"{float(1 / part.rate):.6g}",
+            }
+            for part in merged.parts
+        ),
+    }
+
+
+def _all_charges(charges: tuple[Charge, ...], merged: Merged | None) -> tuple[dict[str, Any], ...]:
+    if merged is None:
+        return tuple(_charge(charge) for charge in charges)
+    return tuple(
+        _charge(charge, f", part {number}") for number, part in enumerate(merged.parts, 1) for charge in part.charges
+    )
+
+
+def _charge(charge: Charge, of_part: str = "") -> dict[str, Any]:
+    return {
+        "purpose": charge.purpose + of_part,
         "epsilon": _number(charge.epsilon),
         "epsilon_in_use": str(charge.epsilon_in_use),
         "sensitivity": charge.sensitivity,
@@ -195,12 +248,15 @@ def _charge(charge: Charge) -> dict[str, Any]:
 
 
 def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
-    (rate,) = (charge.rate for charge in charges if charge.purpose == "counts")
-    expected = float(expected_empty(n_cells, DiscreteLaplace(rate), tau))
+    """What a sparse holder releases; of a merge, what its parts did."""
+    rates = [charge.rate for charge in charges if charge.purpose == "counts"]
+    expected = float(sum(expected_empty(n_cells, DiscreteLaplace(rate), tau) for rate in rates))
     return SPARSE.format(tau=f"{tau:,}", expected=f"{expected:,.1f}" if expected >= 1 else f"{expected:.2g}")
 
 
-def _n_hint(n_hint: int | None, charges: tuple[Charge, ...]) -> str:
+def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:
+    if merged is not None:
+        return "not used by the merge; each part had its own"
     if n_hint is None:
         return "not used"
     bought = any(charge.purpose == "number of rows" for charge in charges)
@@ -219,6 +275,11 @@ def _epsilons(s: PrivacyStatement) -> list[tuple[str, str]]:
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
         ("delta", s.delta),
     ]
+
+
+def _people(merged: dict[str, Any]) -> str:
+    together = "epsilon is the largest of theirs" if merged["people"] == "declared disjoint" else "epsilons add up"
+    return f"{merged['people']}: {together}"
 
 
 def _page(s: PrivacyStatement) -> list[str]:
@@ -246,6 +307,7 @@ def _page(s: PrivacyStatement) -> list[str]:
         ),
         ("number of rows", s.n_hint),
         ("bounds", s.bounds_source),
+        *([("people of the parts", _people(s.merged))] if s.merged else []),
     ]
     lines += [f"{label:<26}{value}" for label, value in rows]
     if s.charges:
@@ -254,6 +316,13 @@ def _page(s: PrivacyStatement) -> list[str]:
             f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}"
             for c in s.charges
         ]
+    if s.merged:
+        lines += ["", f"{'Merged from':<26}{'epsilon':>10}{'noise scale (rows)':>33}"]
+        lines += [
+            f"  {f'part {n}, ' + part['release'][:12]:<24}{part['epsilon']:>10}{part['noise_scale_rows']:>33}"
+            for n, part in enumerate(s.merged["parts"], 1)
+        ]
+        lines += [f"  {'together':<24}{s.epsilon:>10}{s.merged['noise_scale_rows']:>33}"]
     lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
     lines += [_feature_line(feature) for feature in s.bounds]
     for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):

@@ -10,6 +10,7 @@ from dpoutlier.cli.demo import demo
 from dpoutlier.cli.explain import explain
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
+from dpoutlier.cli.merge import merge
 from dpoutlier.cli.plan import plan
 from dpoutlier.cli.reproduce import reproduce
 from dpoutlier.cli.score import score
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, plan, fit, score, explain, inspect, reproduce):
+for command in (demo, plan, fit, score, explain, inspect, merge, reproduce):
     app.command()(command)
 
 

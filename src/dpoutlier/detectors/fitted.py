@@ -16,6 +16,7 @@ from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
 from dpoutlier.rows import Positions
+from dpoutlier.scoring.count_intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.explaining import contributions
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
@@ -43,8 +44,12 @@ class HoldsModel(ScoresPoints):
 
     @property
     def guarantee_(self) -> Guarantee:
+        return self.fitted_model().guarantee
+
+    def fitted_model(self) -> Model:
+        """``model_``, after a check that there is one."""
         self._check_fitted()
-        return self.model_.guarantee
+        return self.model_
 
     def walk(self, X: Any) -> Walks:
         """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
@@ -73,6 +78,34 @@ class HoldsModel(ScoresPoints):
         found = contributions(positions, model.partition, model.counts, scorer)
         return Explanation(
             model.domain.labels, found.parts, found.empty, self._outlier_scores(positions), found.typical
+        )
+
+    def count_intervals(self, X: Any, level: float = 0.95, *, steps: int = 0) -> CountIntervals:
+        """Intervals for the true numbers of reference rows in the cells around each point. Free of privacy cost.
+
+        The law of the noise is known, so no assumption about the rows is made: whatever they are, an interval for a cell that was
+        chosen without looking at the counts covers the truth with a probability of at least ``level``.
+
+        Parameters
+        ----------
+        X : table of shape (n_points, n_features)
+        level : float
+            Above 0 and at most 0.999999.
+        steps : int
+            For grids: count all cells within so many grid steps of the point's own together, up to 100,000 cells.
+        """
+        model = self.fitted_model()
+        if model.counts.to_json().get("unsafe_float", False):
+            raise TypeError("the noise of unsafe_float_laplace is rounded floats, and its law on a count is not known.")
+        if model.counts.kind == "sparse" and model.merged is not None:
+            raise TypeError(
+                "what merged sparse releases do not list is known of each part only, so there are no intervals."
+            )
+        return self._of_points(
+            X,
+            lambda positions: count_intervals(
+                positions, model.partition, model.counts, model.noise_laws, level=level, steps=steps
+            ),
         )
 
     def _fitted_domain(self) -> Domain:

@@ -7,7 +7,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.modelfile import load_model
 from dpoutlier.scoring.threads import thread_count
 
-__all__ = ["load"]
+__all__ = ["detector_of", "load"]
 
 DETECTORS = {
     "GridKNN": "dpoutlier.detectors.grid.GridKNN",
@@ -32,8 +32,11 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
     """
     thread_count(n_jobs)  # refused here if it means nothing
     model = load_model(path, secret=secret)
-    if model.detector not in DETECTORS:
-        raise ModelFileError(
-            f"{path} holds a {model.detector!r}, a detector that this dpoutlier does not know: upgrade it."
-        )
-    return FittedDetector(model, DETECTORS[model.detector], n_jobs)
+    return FittedDetector(model, detector_of(model.detector, path), n_jobs)
+
+
+def detector_of(name: str, path: str | Path = "the model") -> str:
+    """Where the detector of that name is."""
+    if name not in DETECTORS:
+        raise ModelFileError(f"{path} holds a {name!r}, a detector that this dpoutlier does not know: upgrade it.")
+    return DETECTORS[name]

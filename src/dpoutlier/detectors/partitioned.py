@@ -176,7 +176,8 @@ class PrivateDetector(PartitionedDetector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         guarantee = model.guarantee
-        paid = {charge.purpose: charge.epsilon for charge in model.charges}
+        # A merge was never fitted with a number of rows or a threshold of its own.
+        paid = {charge.purpose: charge.epsilon for charge in model.charges if model.merged is None}
         return {
             **super()._arguments_of(model),
             "epsilon": float("inf") if guarantee.epsilon is None else guarantee.epsilon,

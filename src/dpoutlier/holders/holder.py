@@ -12,6 +12,7 @@ from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.partition import CellIds
 
 __all__ = [
+    "MOST_COUNT",
     "MOST_UNSAFE_SCALE",
     "STREAM",
     "UNSAFE_PER_ROW",
@@ -27,6 +28,7 @@ STREAM = (
     128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
 )
 MANY = 2**16  # cells looked up at once
+MOST_COUNT = 2**38  # of a cell, in rows: with more, sums of count times distance would leave the kernels' integers
 UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
 MOST_UNSAFE_SCALE = (
     2**20

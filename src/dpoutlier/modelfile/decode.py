@@ -1,6 +1,7 @@
 """A model from a manifest and arrays, every part of it checked."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +15,10 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours, exact_number
 from dpoutlier.holders.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.holders.exact import ExactCounts
-from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
+from dpoutlier.holders.holder import MOST_COUNT, MOST_UNSAFE_SCALE, NoisyCounts
 from dpoutlier.holders.keyed import KEY_BYTES, NOISE, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.merged import MOST_PARTS, Merged, Part, People
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 from dpoutlier.modelfile.encode import arrays_of, content_of
@@ -41,7 +43,6 @@ PARTS = {
     **dict.fromkeys(("Forest", "DPForest"), ("trees", "log-counts", True)),  # mixed or not
     **dict.fromkeys(("Marginals", "DPMarginals"), ("margins", "log-counts", False)),
 }
-MOST_COUNT = 2**38
 
 
 def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
@@ -62,6 +63,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         n_hint=None if manifest["n_hint"] is None else at_least_one(n_hint=manifest["n_hint"]),
         score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
+        merged=_merged(manifest["merged"]) if "merged" in manifest else None,
     )
     _check_kind(model)
     _check_charges(model)
@@ -113,23 +115,78 @@ def _charge(content: dict[str, Any]) -> Charge:
     return Charge(str(content["purpose"]), _rational(content["epsilon"]), sensitivity, law.rate)
 
 
+def _merged(content: dict[str, Any]) -> Merged:
+    if len(content["parts"]) > MOST_PARTS:
+        raise ModelFileError("the model file was merged from more parts than this format knows.")
+    parts = tuple(
+        Part(entry["release"], _rational(entry["epsilon"]), tuple(_charge(charge) for charge in entry["charges"]))
+        for entry in content["parts"]
+    )
+    return Merged(People(content["people"]), parts)
+
+
 def _check_charges(model: Model) -> None:
     """What was bought must be what is promised, to the last digit."""
-    guarantee, histogram = model.guarantee, model.score_histogram
+    histogram = model.score_histogram
     rates = {charge.purpose: charge.rate for charge in model.charges}
+    if model.merged is None:
+        parts = {"threshold": histogram is not None, "bounds": bool(model.domain.bought)}
+        _check_bought(model.charges, model.guarantee, model.domain, model.partition, **parts)
+        if "number of rows" in rates and model.n_hint is None:
+            raise ModelFileError("the number of rows in the model file was not bought as this format does.")
+        rate = rates.get("counts")
+    else:
+        _check_merged(model, model.merged)
+        rate = model.merged.rate
+    if histogram is not None and histogram.rate != rates.get("threshold"):
+        raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
+    if model.scorer != model.scorer.with_noise(rate):
+        raise ModelFileError("the scoring rule of the model file is not that of its noise.")
+    if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rate:
+        raise ModelFileError("the noise of the model file has not the rate that was charged.")
+
+
+def _check_merged(model: Model, merged: Merged) -> None:
+    """Each part as if it stood alone; then what they promise together."""
+    for part in merged.parts:
+        _check_epsilon(part.epsilon)
+        own = replace(model.guarantee, epsilon=part.epsilon)
+        bought = {charge.purpose for charge in part.charges}
+        parts = {"threshold": "threshold" in bought, "bounds": "bounds" in bought and bool(model.domain.bought)}
+        _check_bought(part.charges, own, model.domain, model.partition, **parts)
+    if model.domain.bought and not any(charge.purpose == "bounds" for charge in model.charges):
+        raise ModelFileError("the bounds of the model file were bought, and no part paid for them.")
+    if model.charges != merged.charges:
+        raise ModelFileError("the charges of the model file are not those of its parts.")
+    if model.guarantee.epsilon != merged.epsilon:
+        raise ModelFileError("the epsilon of the model file is not that of its parts together.")
+    if not model.publishable or model.n_hint is not None or model.score_histogram is not None:
+        raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
+
+
+def _check_bought(
+    charges: tuple[Charge, ...],
+    guarantee: Guarantee,
+    domain: Domain,
+    partition: Partition,
+    *,
+    threshold: bool,
+    bounds: bool,
+) -> None:
+    """The charges of one fit must follow from its guarantee."""
+    bought = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
     expected = [] if guarantee.epsilon is None else ["counts"]
     if guarantee.epsilon is not None:
-        first = ["number of rows"] * ("number of rows" in rates) + ["bounds"] * bool(model.domain.bought)
-        expected = [*first, *expected, *["threshold"] * (histogram is not None)]
-    if [charge.purpose for charge in model.charges] != expected:
+        first = ["number of rows"] * bool(bought) + ["bounds"] * bounds
+        expected = [*first, *expected, *["threshold"] * threshold]
+    if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
-    bought = [charge.epsilon for charge in model.charges if charge.purpose == "number of rows"]
-    if bought and (model.n_hint is None or bought != [(guarantee.epsilon or 0) * N_HINT_SHARE]):
+    if bought and bought != [(guarantee.epsilon or 0) * N_HINT_SHARE]:
         raise ModelFileError("the number of rows in the model file was not bought as this format does.")
-    if sum((charge.epsilon for charge in model.charges), Fraction(0)) != (guarantee.epsilon or 0):
+    if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
-    for charge in model.charges:
-        own = {"counts": model.partition.cells_per_row, "bounds": QUANTILES * len(model.domain.bought)}
+    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * len(domain.bought)}
+    for charge in charges:
         cells = own.get(charge.purpose, 1)
         sensitivity = guarantee.sensitivity(cells)
         if (
@@ -139,12 +196,11 @@ def _check_charges(model: Model) -> None:
             raise ModelFileError(
                 f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
             )
-    if histogram is not None and histogram.rate != rates.get("threshold"):
-        raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
-    if model.scorer != model.scorer.with_noise(rates.get("counts")):
-        raise ModelFileError("the scoring rule of the model file is not that of its noise.")
-    if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rates.get("counts"):
-        raise ModelFileError("the noise of the model file has not the rate that was charged.")
+
+
+def _check_epsilon(epsilon: Fraction) -> None:
+    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+        raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")
 
 
 def _check_kind(model: Model) -> None:
@@ -165,8 +221,8 @@ def _check_kind(model: Model) -> None:
     ):
         raise ModelFileError("the model file has text that cannot be printed.")
     epsilon, histogram = model.guarantee.epsilon, model.score_histogram
-    if epsilon is not None and not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
-        raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")
+    if epsilon is not None:
+        _check_epsilon(epsilon)
     if histogram is not None:
         levels = model.scorer.levels(model.partition)
         if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from dpoutlier.guarantee import Charge
+from dpoutlier.merged import Merged
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 
@@ -35,10 +37,21 @@ def content_of(model: Model) -> dict[str, Any]:
             "epsilon": None if guarantee.epsilon is None else str(guarantee.epsilon),
             "neighbours": guarantee.neighbours.value,
         },
-        "charges": [
-            {**asdict(charge), "epsilon": str(charge.epsilon), "rate": str(charge.rate)} for charge in model.charges
-        ],
+        "charges": _charges(model.charges),
         "n_hint": model.n_hint,
         "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
         "statement": model.privacy_statement().to_dict(),
+        **({} if model.merged is None else {"merged": _merged(model.merged)}),
     }
+
+
+def _charges(charges: tuple[Charge, ...]) -> list[dict[str, Any]]:
+    return [{**asdict(charge), "epsilon": str(charge.epsilon), "rate": str(charge.rate)} for charge in charges]
+
+
+def _merged(merged: Merged) -> dict[str, Any]:
+    parts = [
+        {"release": part.release, "epsilon": str(part.epsilon), "charges": _charges(part.charges)}
+        for part in merged.parts
+    ]
+    return {"people": merged.people.value, "parts": parts}

@@ -1,0 +1,38 @@
+"""``dpoutlier merge``: releases in, their sum out."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+__all__ = ["merge"]
+
+
+def merge(
+    models: Annotated[list[Path], typer.Argument(help="Publishable model files on the same bounds and bins or trees.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; .dpo is added.")],
+    people: Annotated[
+        str | None,
+        typer.Option(
+            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of theirs. "
+            "'overlapping': somebody may, and epsilons add up.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
+) -> None:
+    """Add up models that several custodians published, free of privacy cost.
+
+    Example: dpoutlier merge a.dpo b.dpo --people disjoint -o all
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.detectors.merging import merge as merged  # noqa: PLC0415
+        from dpoutlier.modelfile import check_target  # noqa: PLC0415
+
+        check_target(output, overwrite=force)
+        found = merged(models, people=people or "")
+        path = found.save(output, overwrite=force)
+        console().print(str(found.privacy_statement()), soft_wrap=True, markup=False)
+        console().print(f"\nWrote {path}", soft_wrap=True, markup=False)

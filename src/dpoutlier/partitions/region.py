@@ -1,0 +1,50 @@
+"""All cells of a grid within so many steps of one: a region that is fixed before any count is looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad
+from dpoutlier.axes import MISSING, each_axis
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import CellIds, absent_positions
+
+__all__ = ["MOST_REGION", "cells_within", "check_steps", "home_bins"]
+
+MOST_REGION = 100_000
+
+
+def check_steps(grid: Grid, steps: int) -> None:
+    most = grid.most_within(steps)
+    if most > MOST_REGION:
+        raise bad(
+            "steps",
+            f"small enough for a region of at most {MOST_REGION:,} cells",
+            steps,
+            f"Up to {float(most):.3g} cells of this grid lie within so many steps.",
+        )
+
+
+def home_bins(grid: Grid, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The cell along each feature that each row lies in: its bin, or the one for missing values."""
+    bins = positions.astype(np.uint64) * np.array(grid.bins, np.uint64) >> np.uint64(32)
+    absent = positions == absent_positions(each_axis(grid.axes, grid.n_features))
+    return (bins + absent).astype(np.int64)
+
+
+def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
+    """Ids, of shape (n, 2), of the cells at most ``steps`` grid steps from the one with these bins."""
+    found, left = np.empty((1, 0), np.int64), np.array([steps])
+    axes = each_axis(grid.axes, grid.n_features)
+    for own, bins, axis in zip(home.tolist(), grid.bins, axes, strict=True):
+        choices = np.arange(bins + axis.missing)
+        jumps = (choices != own) & (axis.unordered | (own == bins) | (choices == bins))
+        taken = np.where(jumps, 1, np.abs(choices - own))
+        choices, taken = choices[taken <= steps], taken[taken <= steps]
+        which, choice = np.nonzero(taken <= left[:, np.newaxis])
+        found = np.column_stack([found[which], choices[choice]])
+        left = left[which] - taken[choice]
+    bins = np.array(grid.bins)
+    first = np.where(found == bins, MISSING, -(-(found << 32) // bins))  # the first position of a bin lies in it
+    return grid.cells(first.astype(np.uint32))[:, 0]
