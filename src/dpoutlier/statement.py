@@ -12,7 +12,9 @@ from typing import Any
 
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.holders.sparse import expected_empty
 from dpoutlier.merged import Merged, People
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
 
 __all__ = ["PrivacyStatement", "privacy_statement"]

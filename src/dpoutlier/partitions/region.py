@@ -30,7 +30,7 @@ def home_bins(grid: Grid, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
     """The cell along each feature that each row lies in: its bin, or the one for missing values."""
     bins = positions.astype(np.uint64) * np.array(grid.bins, np.uint64) >> np.uint64(32)
     absent = positions == absent_positions(each_axis(grid.axes, grid.n_features))
-    return (bins + absent).astype(np.int64)
+    return np.asarray(bins + absent, np.int64)
 
 
 def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
@@ -45,6 +45,6 @@ def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
         which, choice = np.nonzero(taken <= left[:, np.newaxis])
         found = np.column_stack([found[which], choices[choice]])
         left = left[which] - taken[choice]
-    bins = np.array(grid.bins)
-    first = np.where(found == bins, MISSING, -(-(found << 32) // bins))  # the first position of a bin lies in it
+    last = np.array(grid.bins)
+    first = np.where(found == last, MISSING, -(-(found << 32) // last))  # the first position of a bin lies in it
     return grid.cells(first.astype(np.uint32))[:, 0]

@@ -35,7 +35,7 @@ def row_keys(positions: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def kept_rows(blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint32]]], most: int) -> NDArray[np.bool_]:
-    """Which rows stay: of each person the ``most`` with the least keys. Rows without an id (a negative number) do not."""  # (P8)
+    """Which rows stay: of each person the ``most`` with the least keys. Rows without an id (a negative number) do not."""  # (P9)
     parts = [(ids, positions, row_keys(positions)) for ids, positions in blocks]
     if not parts:
         return np.zeros(0, np.bool_)

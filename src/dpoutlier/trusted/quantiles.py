@@ -94,7 +94,7 @@ class EdgeCounts:
         self._counts = [np.zeros(len(candidates(one)) - 1, np.int64) for one in self.outer]
 
     def add(self, columns: Sequence[NDArray[Any]]) -> None:
-        """Count a block of rows: one array of floats for each feature, all of the same length."""  # (P7)
+        """Count a block of rows: one array of floats for each feature, all of the same length."""  # (P8)
         assert len(columns) == len(self.outer)
         # In blocks that stay in a cache: an array of rows is read here once for each of its columns.
         for first in range(0, max(map(len, columns), default=0), BLOCK):
@@ -157,7 +157,7 @@ def _buy_pair(
             best = np.flatnonzero(useful == useful.max())
             chosen.append(int(best[side]))
         else:
-            chosen.append(permute_and_flip(useful, rate / spread(quantile), source))  # (P7)
+            chosen.append(permute_and_flip(useful, rate / spread(quantile), source))  # (P8)
     return float(edges[min(chosen)]), float(edges[max(chosen) + 1])  # in this order also where noise has turned them
 
 
