@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpoutlier import DPForest, DPGridKNN, DPMarginals, secrets_may_travel
+from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, PrivateBounds, secrets_may_travel
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.trees import Trees
@@ -51,7 +51,7 @@ def observe(make, rows, table, tmp_path, **arguments):
     try:
         with warnings.catch_warnings(record=True) as caught, redirect_stdout(out), redirect_stderr(out):
             warnings.simplefilter("always")
-            detector = make(1, bounds={"a": (0, 1), "b": (0, 1)}, unsafe_seed=4, **arguments)
+            detector = make(1, **{"bounds": {"a": (0, 1), "b": (0, 1)}, "unsafe_seed": 4, **arguments})
             detector.fit(table(rows))
             path = detector.save(tmp_path / "model", overwrite=True)
     finally:
@@ -109,6 +109,76 @@ def test_with_a_threshold_nothing_else_shows_either(make, tmp_path_factory, rows
     assert model.score_histogram.levels.tolist() == model_too.score_histogram.levels.tolist()
 
 
+# Tables of people with levels and missing values -----------------------------------------------------------------------
+
+LEVELS = ["low", "high"]
+level = st.sampled_from([*LEVELS, " low", "never heard of", "", None, np.nan, 7, b"high", b"\xff", np.inf])
+patient = st.sampled_from(["p", "q", "r", "", None, np.nan, 3])
+record = st.tuples(patient, value, level, st.sampled_from([1, 2, "3", 2.0, "four", None, 9, -np.inf]))
+REAL = {
+    "bounds": {"a": (0, 1)},
+    "categories": {"b": LEVELS, "c": Category([1, 2, 3], ordered=True)},
+    "missing": ["a", "b"],
+    "person": "who",
+    "rows_per_person": 2,
+}
+
+
+def records_frame(rows):
+    columns = list(zip(*rows)) or [()] * 4
+    return pd.DataFrame(
+        {name: pd.Series(list(own), dtype=object) for name, own in zip(["who", "a", "b", "c"], columns)}
+    )
+
+
+def observe_people(make, rows, folder, **arguments):
+    return observe(make, rows, records_frame, folder, **{**REAL, **arguments})
+
+
+@EACH_KIND
+@settings(max_examples=100)
+@given(st.lists(record, max_size=5), st.lists(record, min_size=1, max_size=4), st.randoms(use_true_random=False))
+def test_one_person_more_shows_in_the_cells_of_at_most_that_many_rows(make, tmp_path_factory, rows, more, random):
+    """Someone with up to four rows comes in, among rows of all kinds: at most two of them show, each in its own cells."""
+    folder = tmp_path_factory.mktemp("replay")
+    own = [("someone new", *rest) for _, *rest in more]
+    neighbour = [*rows, *own]
+    random.shuffle(neighbour)
+    seen, model = observe_people(make, rows, folder)
+    seen_too, model_too = observe_people(make, neighbour, folder)
+    assert seen == seen_too
+    change = model_too.counts.counts - model.counts.counts
+    assert change.sum() == np.abs(change).sum() == min(len(own), 2) * model.partition.cells_per_row
+
+
+@EACH_KIND
+@settings(max_examples=40)
+@given(st.lists(record, max_size=4), record)
+def test_a_row_without_a_person_shows_nowhere(make, tmp_path_factory, rows, more):
+    folder = tmp_path_factory.mktemp("replay")
+    seen, model = observe_people(make, rows, folder)
+    seen_too, model_too = observe_people(make, [*rows, (None, *more[1:])], folder)
+    assert seen == seen_too
+    assert (model_too.counts.counts == model.counts.counts).all()
+
+
+@EACH_KIND
+@settings(max_examples=40)
+@given(st.lists(record, max_size=4), record)
+def test_with_bought_bounds_and_threshold_only_released_numbers_differ(make, tmp_path_factory, rows, more):
+    """Bounds are a release themselves, so cells may move; what is shown besides has the same shape and words."""
+    folder = tmp_path_factory.mktemp("replay")
+    bought = {"bounds": {"a": PrivateBounds(share=0.2, outer=(-10, 10))}, "target_fpr": 0.1}
+    seen, model = observe_people(make, rows, folder, **bought)
+    seen_too, model_too = observe_people(make, [*rows, ("someone new", *more[1:])], folder, **bought)
+    for shown in (seen, seen_too):
+        shown["statement"] = re.sub(r"  a .*", "  a", shown["statement"])
+        shown["sizes"] = {name: size for name, size in shown["sizes"][1].items() if name != "manifest.json"}
+    assert seen == seen_too
+    assert model.domain.outer == model_too.domain.outer
+    assert model.charges == model_too.charges
+
+
 SENTINELS = [0.123456789012345, 0.987654321098765]
 
 
@@ -138,6 +208,20 @@ def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
         assert repr(sentinel).encode() not in shown
         assert str(sentinel)[:10].encode() not in shown
         assert int(position).to_bytes(4, "little") not in shown
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+def test_no_person_and_no_undeclared_level_is_kept_anywhere(make, tmp_path):
+    rows = [(f"person-{i}-planted", SENTINELS[0], "a planted level", 2) for i in range(50)]
+    bought = {**REAL, "bounds": {"a": PrivateBounds(outer=(-1e3, 1e3))}}
+    detector = make(1, **bought).fit(records_frame(rows))
+    with secrets_may_travel():
+        shown = pickle.dumps(detector)
+    shown += detector.save(tmp_path / "m").read_bytes()
+    shown += (repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())).encode()
+    assert b"planted" not in shown
+    assert np.float64(SENTINELS[0]).tobytes() not in shown
+    assert repr(SENTINELS[0]).encode()[:10] not in shown
 
 
 N_ROWS = 7919

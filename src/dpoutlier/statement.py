@@ -39,7 +39,7 @@ SPARSE = (
 )
 PLACES = 9
 CAPPED = (
-    "At most {m} of each person were counted, chosen by a public rule from that person's rows alone; people are told apart by the "
+    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by the "
     "column '{person}', and rows without a value in it were not counted."
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
@@ -124,7 +124,7 @@ def privacy_statement(
         if least_count is not None:
             remarks.append(_sparse(partition.n_cells, least_count, charges))
         if guarantee.person is not None:
-            remarks.append(CAPPED.format(m="1 row" if m == 1 else f"{m} rows", person=guarantee.person))
+            remarks.append(_capped(m, guarantee.person))
         elif m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
     if merged is not None:
@@ -163,6 +163,10 @@ def _unit(guarantee: Guarantee, merged: Merged | None) -> str:
     if m == 1 and guarantee.person is None:
         return "one row"
     return f"one person, with at most {rows}" + (", all of them in one part" if merged is not None else "")
+
+
+def _capped(m: int, person: str) -> str:
+    return CAPPED.format(m="1 row" if m == 1 else f"{m} rows", were="was" if m == 1 else "were", person=person)
 
 
 def _mechanism(domain: Domain) -> str:
