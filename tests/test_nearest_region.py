@@ -133,7 +133,10 @@ def test_a_walk_that_ends_in_nothing_adds_one_edge_for_each_feature():
     for rule, parts in (
         ({}, [1, 1]),
         ({"weighted": True}, [5, 5]),  # all five rows are missing
-        ({"weighted": True, "max_depth": None}, [2 * 0.75 + 3, 2 * 0.75 + 3]),  # two rows three steps away, three missing
+        (
+            {"weighted": True, "max_depth": None},
+            [2 * 0.75 + 3, 2 * 0.75 + 3],
+        ),  # two rows three steps away, three missing
         ({"exhausted": "as-printed", "max_depth": 2}, [0.5, 0]),
     ):
         scorer = NearestCells(**{"k": 5, "max_depth": 3, **rule})

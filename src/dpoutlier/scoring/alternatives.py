@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,9 +62,7 @@ def nearest_alternative(
         last += 1
     while not axis.unordered and first > 0 and not parts[first].missing and moved[first - 1] <= target:
         first -= 1
-    return Alternative(
-        Stretch(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1])
-    )
+    return Alternative(Stretch(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1]))
 
 
 def _goes_on(following: Stretch, score: float, target: float) -> bool:
@@ -87,7 +86,7 @@ def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint
     else:
         cuts = {cut for cut in _cuts(partition, j) if 0 < cut < POSITIONS - axis.missing}
         edges = [Fraction(cut, POSITIONS) for cut in sorted({0, *cuts, POSITIONS})]
-    found = [Stretch(low, high) for low, high in zip(edges, edges[1:], strict=False)]
+    found = [Stretch(low, high) for low, high in pairwise(edges)]
     places = [int((part.low + part.high) / 2 * POSITIONS) for part in found]
     if axis.missing:
         found.append(Stretch(Fraction(1), Fraction(1), missing=True))

@@ -118,9 +118,7 @@ def parts_of_score(
     return last, [Fraction(total, per_row * edge) for total in totals]
 
 
-def feature_ranks(
-    position: NDArray[np.uint32], grid: Grid, max_depth: int | None, most_cells: int
-) -> list[list[Rank]]:
+def feature_ranks(position: NDArray[np.uint32], grid: Grid, max_depth: int | None, most_cells: int) -> list[list[Rank]]:
     """Cells of each feature in the order in which they come up among the first ``most_cells`` cells of a walk."""
     # A rank of r takes r other cells before it.
     reach = most_cells if max_depth is None else min(max_depth, most_cells)
@@ -165,7 +163,9 @@ def cells_in_order(ranks: list[list[Rank]], grid: Grid, max_depth: int | None) -
     yield Visited(start, ())
     queue: list[tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]] = []
 
-    def enter(cost: int, vector: int, number: int, steps: int, place: int, r: int, path: tuple[tuple[int, int], ...]) -> None:
+    def enter(
+        cost: int, vector: int, number: int, steps: int, place: int, r: int, path: tuple[tuple[int, int], ...]
+    ) -> None:
         """Add rank r at a place to a vector that has nothing there or later."""
         if place == len(places):
             return

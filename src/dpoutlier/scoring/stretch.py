@@ -9,7 +9,7 @@ __all__ = ["Stretch"]
 
 
 class Stretch(NamedTuple):
-    """Shares of the axis, 0 at its lower end and 1 at its upper; ``high`` itself lies outside. Level i of L is i / L to (i + 1) / L."""
+    """Shares of the axis, 0 at its lower end and 1 at its upper; ``high`` is outside. Level i of L is i / L to (i + 1) / L."""
 
     low: Fraction
     high: Fraction
