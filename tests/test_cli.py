@@ -193,8 +193,39 @@ def test_explain_shows_features_and_draws_them(folder):
     assert "--row must be a row of points.csv, which has 4" in run(
         "explain", "model.dpo", "points.csv", "--row", "4", code=2
     )
-    run(*GRID, "--force")
-    assert "DPForest and DPMarginals can" in run("explain", "model.dpo", "points.csv", code=2)
+
+
+def test_explain_says_what_would_be_usual_instead(folder):
+    run(*GRID, "--bins", "10", "--max-depth", "9", "--epsilon", "5")
+    output = run("explain", "model.dpo", "points.csv", "--row", "3", "-o", "why.png")
+    assert "300 (outside 0 to 120)" in output
+    found = load("model.dpo").explain(POINTS[3:4])
+    region = found.region()
+    assert region[0].differs
+    assert f"{found.contributions[0, 0]:+.3f} │ {region[0]} │" in output
+    assert "the nearest region that gathers 10 rows, where it differs; a point in its middle scores" in output
+    assert "Wrote why.png" in output
+    run(*GRID, "--bins", "10", "--max-depth", "0", "--force")
+    output = run("explain", "model.dpo", "points.csv", "--row", "1", "-o", "why.png", "--force")
+    assert "No region within reach gathers 10 rows." in output
+
+
+def test_explain_knows_levels_and_missing_values(folder):
+    (folder / "features.toml").write_text(
+        "[features]\nage = {lower = 0, upper = 120, missing = 'cell'}\nsex = {levels = ['f', 'm']}\n"
+    )
+    rows = [[row[0], "fm"[i % 2]] for i, row in enumerate(ROWS)]
+    write_csv(folder / "reference.csv", rows, header=("id", "age", "sex"))
+    write_csv(folder / "points.csv", [[50, "f"], ["", "divers"], [50, "[x]"]], header=("id", "age", "sex"))
+    for kind in KINDS:
+        run(*KINDS[kind], "--epsilon", "5", "--force")
+        output = run("explain", "model.dpo", "points.csv", "--row", "1", "-o", "why.svg", "--force")
+        assert "│ missing │" in output
+        assert "│ divers (other) │" in output
+        output = run("explain", "model.dpo", "points.csv", "--row", "2")
+        assert "│ [x] (other) │" in output
+        if kind != "forest":  # three trees may look elsewhere
+            assert re.search(r"│ sex │ \[x\] \(other\) │ [+.\d]+ │ [fm] │", output), output
 
 
 def test_parquet_in_and_out(folder):

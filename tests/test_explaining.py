@@ -106,6 +106,10 @@ def test_no_points_and_no_rows():
     np.testing.assert_allclose(found.contributions.sum(axis=1), found.scores - found.typical_score, atol=1e-8)
 
 
-def test_a_grid_says_who_can_explain():
-    with pytest.raises(TypeError, match="DPForest and DPMarginals can"):
-        DPGridKNN(1, bounds=NAMES, bins=2).fit(ROWS).explain(POINTS)
+def test_a_grid_explains_by_distances():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = DPGridKNN(5, bounds=NAMES, bins=6, max_depth=None, unsafe_seed=0).fit(ROWS).explain(POINTS)
+    assert found.contributions[1, 2] == found.contributions[1].max() > 0
+    assert found.typical_score == 0
+    np.testing.assert_allclose(found.contributions.sum(axis=1), found.scores)

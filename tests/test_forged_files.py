@@ -100,7 +100,7 @@ def at(*keys, value):
         (at("guarantee", "neighbours", value="none"), "not a model file"),
         (at("partition", "bins", value=[2, 3, 5]), "array counts"),
         (at("partition", "bins", value=[2**20, 2**20, 2**20]), "too many cells"),
-        (at("partition", "bins", value=[2, 12]), "number of features"),
+        (at("partition", "bins", value=[2, 12]), "differ in their number"),
         (at("partition", "bins", value=[2, 3, -4]), "not a model file"),
         (at("partition", "name", value="forest"), "not a model file"),
         (at("scorer", "k", value=0), "not a model file"),
@@ -157,7 +157,7 @@ def both(*changes):
         (at("partition", "subspace", value=[]), "not a model file"),
         (at("partition", "seed", value=-1), "not a model file"),
         (at("partition", "seed", value=2**64), "not a model file"),
-        (at("partition", "n_features", value=4), "number of features"),
+        (at("partition", "n_features", value=4), "differ in their number"),
         (at("partition", "name", value="margins"), "not a model file"),
     ],
 )

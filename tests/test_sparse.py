@@ -425,7 +425,7 @@ def test_sparse_scores_equal_the_definition_past_64_bits(bins, steps, data):
     limits = {"max_depth": data.draw(st.integers(0, steps)), "max_cells": data.draw(st.sampled_from([5, 10**5]))}
     rule = {**data.draw(rules()), "k": data.draw(st.integers(1, 700)), **limits}
     point = data.draw(st.tuples(*(coordinate(b) for b in bins)))
-    near = list(naive.cells_within(naive.home_of(point, bins), bins, 1))
+    near = list(naive.cells_within(naive.home_of(point, bins), bins, naive.kinds((), bins), 1))
     some = data.draw(st.lists(st.sampled_from(near), max_size=8, unique=True))
     numbers = sorted(naive.number_of(cell, bins) for cell in some)
     counts = Counts(cell_ids(numbers), np.full(len(numbers), 300))

@@ -15,7 +15,7 @@ from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.partitions.partition import cell_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["demo_figure", "explanation_figure"]
 
@@ -38,29 +38,40 @@ def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Pa
     return write_aside(path, lambda stream: figure.savefig(stream, format="png", dpi=130), overwrite=True)
 
 
-def explanation_figure(path: Path, found: Any, values: Sequence[Any], number: int, top: int) -> Path:
-    """A bar for each feature: how much it adds to the score beyond a typical row."""
-    ranking = found.ranking()[:top]
-    shown = dict(zip(found.features, values, strict=True))
-    figure = Figure(figsize=(8, 1.6 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
+def explanation_figure(path: Path, found: Any, given: Mapping[str, Any], number: int, top: int) -> Path:
+    """A bar for each feature: how much it adds to the score beyond a typical row, and what would be usual instead."""
+    ranking, grid = found.ranking()[:top], found.k is not None
+    figure = Figure(figsize=(9, 1.8 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
     axes = figure.subplots()
-    for i, (_, contribution, empty) in enumerate(reversed(ranking)):
+    for i, (name, contribution, _) in enumerate(reversed(ranking)):
         axes.barh(i, contribution, color=ORANGE if contribution > 0 else BLUE, height=0.66)
-        label = "" if np.isnan(empty) else f" {100 * empty:.0f} % empty"
-        axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color="#555555")
+        text, *score = found.instead(name)
+        label = f" {text}" + (f", then {score[0]}" if score else "") if text else ""
+        axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color=GREEN, parse_math=False)
     axes.axvline(0, color=INK, lw=0.8)
-    axes.set_yticks(range(len(ranking)), [f"{name} = {shown[name]}" for name, _, _ in reversed(ranking)])
+    labels = [f"{name} = {found.value(name, given=given.get(name))}" for name, _, _ in reversed(ranking)]
+    axes.set_yticks(range(len(ranking)), labels)
     for tick in axes.get_yticklabels():
         tick.set_parse_math(False)  # a name may hold a dollar sign
     axes.tick_params(axis="y", length=0)
-    axes.margins(x=0.18)
-    axes.set_xlabel("added to the outlier score, beyond what a typical row has")
+    axes.margins(x=0.3)
+    axes.set_xlabel("added to the outlier score" + ("" if grid else ", beyond what a typical row has"))
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
-    below = f"score {found.scores[0]:.3g}, typical {found.typical_score:.3g}; % of the cells that look at the feature are empty"
+    near = f"; green: the nearest region that gathers {found.k} rows, where it differs"
+    if not grid:
+        near = f", typical {found.typical_score:.3g}; green: what would be more usual, and the score then"
+    elif not found.found[0]:
+        near = f"; no region within reach gathers {found.k} rows"
+    below = f"score {found.scores[0]:.3g}{near}"
     _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)
     kind = path.suffix.lower().removeprefix(".")
-    return write_aside(path, lambda stream: figure.savefig(stream, format=kind, dpi=130), overwrite=True)
+    return write_aside(path, lambda stream: _save_whole(figure, stream, kind), overwrite=True)
+
+
+def _save_whole(figure: Figure, stream: Any, kind: str) -> None:
+    """As wide as its longest words."""
+    figure.savefig(stream, format=kind, dpi=130, bbox_inches="tight")
 
 
 def _extent(domain: Any) -> tuple[float, float, float, float]:

@@ -1,6 +1,5 @@
-"""``dpoutlier explain``: which features make a point outlying."""
+"""``dpoutlier explain``: which features make a point outlying, and what would be usual instead."""
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,15 +8,13 @@ import typer
 from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from dpoutlier.detectors.explanation import Explanation
 
 __all__ = ["explain"]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo or .secret.dpo.")],
+    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
     row: Annotated[
         int, typer.Option(help="Which row to explain, counted from 0; the most outlying one unless told.")
@@ -26,7 +23,10 @@ def explain(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of it, .png or .svg.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
 ) -> None:
-    """Show which features make a point outlying, free of privacy cost.
+    """Show which features make a point outlying and what would be usual instead, free of privacy cost.
+
+    For a grid, "instead" is the nearest region that gathers k rows. For forests and marginals it is, for one feature at a time, the
+    nearest values at which the score would be typical.
 
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """
@@ -55,32 +55,20 @@ def explain(
         number = row if row >= 0 else int(detector.outlier_scores(chosen).argmax())
         one = chosen.slice(number, 1)
         found = detector.explain(one)
-        _print(found, one, number, top)
+        given = {name: column[0].as_py() for name, column in zip(found.features, one.columns, strict=True)}
+        _print(found, given, number, top)
         if output is not None:
             from dpoutlier.plots import explanation_figure  # noqa: PLC0415
 
-            values = [column[0].as_py() for column in one.columns]
-            explanation_figure(output, found, values, number, top)
+            explanation_figure(output, found, given, number, top)
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
 
-def _print(found: "Explanation", one: "pa.Table", number: int, top: int) -> None:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
+def _print(found: "Explanation", given: dict[str, object], number: int, top: int) -> None:
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-    values = dict(zip(found.features, (column[0].as_py() for column in one.columns), strict=True))
-    title = f"row {number}: outlier score {found.scores[0]:.4g}, where a typical row has {found.typical_score:.4g}"
-    table = Table(title=title, title_justify="left")
-    for name in ("feature", "value", "contribution", "empty cells"):
-        table.add_column(name, justify="left" if name == "feature" else "right")
-    ranking = found.ranking()
-    for feature, contribution, empty in ranking[:top]:
-        share = "not looked at" if math.isnan(empty) else f"{100 * empty:.0f} %"
-        table.add_row(Text(feature), Text(str(values[feature])), f"{contribution:+.3f}", share)
+    table = found.to_table(top=top, name=f"row {number}", given=given)
+    table.caption = None  # it may be wider than the table
     out = console()
     out.print(table)
-    rest = sum(contribution for _, contribution, _ in ranking[top:])
-    others = f" ({len(ranking) - top} other features: {rest:+.3f})" if len(ranking) > top else ""
-    out.print(f"Contributions add up to the difference of the scores{others}.", style="dim", soft_wrap=True)
+    out.print(found.note(top=top), style="dim", soft_wrap=True, markup=False)

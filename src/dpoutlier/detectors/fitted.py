@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.detectors.explanation import Explanation
+from dpoutlier.detectors.explanation import Explained, Explanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
 from dpoutlier.guarantee import Guarantee
 from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
-from dpoutlier.rows import Positions
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.rows import Positions, Rows
 from dpoutlier.scoring.count_intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.explaining import contributions
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+from dpoutlier.scoring.nearest_region import nearest_regions
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.statement import PrivacyStatement
 
@@ -64,21 +66,27 @@ class HoldsModel(ScoresPoints):
         return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
 
     def explain(self, X: Any) -> Explanation:
-        """Which features make each point outlying; for forests and marginals. Free of privacy cost."""
+        """Which features make each point outlying, and what would have to be otherwise. Free of privacy cost.
+
+        For grids it makes the walk of each point again cell by cell, which takes some microseconds for each cell visited.
+        """
         self._check_fitted()
-        if not isinstance(self.model_.scorer, LogCounts):
-            raise TypeError(
-                f"a {self.model_.detector} cannot say which features make a point outlying; DPForest and DPMarginals can."
-            )
         return self._of_points(X, self._explain)
 
     def _explain(self, positions: Positions) -> Explanation:
-        model, scorer = self.model_, self.model_.scorer
+        assert isinstance(positions, Rows)
+        model, scorer, grid = self.model_, self.model_.scorer, self.model_.partition
+        values = np.stack(positions.columns, axis=1).astype(np.float64, copy=False)
+        if isinstance(scorer, NearestCells) and isinstance(grid, Grid):
+            walks = self._walk(positions)
+            near = nearest_regions(positions, grid, model.counts, scorer, walks)
+            explained = Explained(model, positions[:], values, near.cells, scorer.k)
+            empty = np.full(near.parts.shape, np.nan)
+            return Explanation(model.domain.labels, near.parts, empty, walks.scores, 0.0, explained)
         assert isinstance(scorer, LogCounts)
         found = contributions(positions, model.partition, model.counts, scorer)
-        return Explanation(
-            model.domain.labels, found.parts, found.empty, self._outlier_scores(positions), found.typical
-        )
+        scores, explained = self._outlier_scores(positions), Explained(model, positions[:], values)
+        return Explanation(model.domain.labels, found.parts, found.empty, scores, found.typical, explained)
 
     def count_intervals(self, X: Any, level: float = 0.95, *, steps: int = 0) -> CountIntervals:
         """Intervals for the true numbers of reference rows in the cells around each point. Free of privacy cost.

@@ -1,0 +1,201 @@
+"""Why a walk over a grid scored as it did: the cell at which it had k rows, and the distance that each feature added.
+
+The kernels visit whole windows of cells and keep no list of them. Here the same order is made cell by cell, for the few points
+that are to be explained: it takes some microseconds for each cell that their walks visited. Post-processing, free of charge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heappop, heappush
+from itertools import accumulate, islice
+from operator import mul
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.axes import MISSING, Axis, each_axis
+from dpoutlier.holders.holder import NoisyCounts, kernel_table, noisy_counts
+from dpoutlier.kernels.walk import GATHERED
+from dpoutlier.lattice import POSITIONS
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.rows import Positions
+from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+
+__all__ = ["NearestRegions", "Visited", "cells_in_order", "nearest_regions", "parts_of_score"]
+
+
+class Rank(NamedTuple):
+    """One cell of a feature; they are sorted by (cost, steps, cell), which puts home first."""
+
+    cost: int
+    """Distance from the point to the cell's middle, in positions, rounded down."""
+    steps: int
+    cell: int
+    length: int
+    """Distance from home, in units of the grid."""
+
+
+class Visited(NamedTuple):
+    """A cell that a walk visits."""
+
+    number: int
+    path: tuple[tuple[int, int], ...]
+    """(feature, rank) where that is not home."""
+
+
+@dataclass(frozen=True)
+class NearestRegions:
+    """Per point and feature."""
+
+    cells: NDArray[np.int64]
+    """The cell at which the walk had k rows; -1 if it never had."""
+    parts: NDArray[np.float64]
+    """They add up to the point's score."""
+
+    @property
+    def found(self) -> NDArray[np.bool_]:
+        return np.asarray(self.cells[:, 0] >= 0)
+
+
+def nearest_regions(
+    positions: Positions, grid: Grid, counts: NoisyCounts, scorer: NearestCells, walks: Walks
+) -> NearestRegions:
+    """The last cells of walks that are done, and what each feature added to their scores."""
+    cells = np.full((len(positions), grid.n_features), -1)
+    parts = np.empty(cells.shape)
+    for i, position in enumerate(positions[:]):
+        gathered = walks.status[i] == GATHERED
+        last, exact = parts_of_score(position, grid, counts, scorer, int(walks.visited[i]), gathered=bool(gathered))
+        parts[i] = [float(part) for part in exact]
+        if gathered:
+            cells[i] = last
+    return NearestRegions(cells, parts)
+
+
+def parts_of_score(
+    position: NDArray[np.uint32],
+    grid: Grid,
+    counts: NoisyCounts,
+    scorer: NearestCells,
+    visited: int,
+    *,
+    gathered: bool,
+) -> tuple[list[int], list[Fraction]]:
+    """(the last cell that a walk visited, what each feature added to its score), exactly.
+
+    Where k rows were not gathered, and missing rows score at the diameter, that is one edge of the cube along each feature: all of
+    them add the same for these rows. The last cell is then of no use, and not looked for unless the score needs it.
+    """
+    ranks = feature_ranks(position, grid, scorer.max_depth, visited)
+    from_point, outlying = scorer.distance == "point", scorer.exhausted == "outlying" and not gathered
+    edge = POSITIONS if from_point else grid.unit
+    home = [own[0].cell for own in ranks]
+    if outlying and not scorer.weighted:
+        return home, [Fraction(1)] * len(ranks)
+    walk = list(islice(cells_in_order(ranks, grid, scorer.max_depth), visited))
+    last = home.copy()
+    for j, r in walk[-1].path:
+        last[j] = ranks[j][r].cell
+    far = [[rank.cost if from_point else rank.length for rank in own] for own in ranks]
+    per_row = kernel_table(counts).per_row if scorer.weighted else 1
+    if scorer.weighted:
+        rows = noisy_counts(counts, cell_ids([cell.number for cell in walk]))
+        known = [round(q * per_row) for q in rows.tolist()]
+    else:
+        walk, known = walk[-1:], [1]
+    totals = [sum(known) * own[0] for own in far]
+    for cell, q in zip(walk, known, strict=True):
+        for j, r in cell.path:
+            totals[j] += q * (far[j][r] - far[j][0])
+    if outlying:
+        missing = scorer.k * per_row - sum(known)
+        totals = [total + missing * edge for total in totals]
+    return last, [Fraction(total, per_row * edge) for total in totals]
+
+
+def feature_ranks(position: NDArray[np.uint32], grid: Grid, max_depth: int | None, most_cells: int) -> list[list[Rank]]:
+    """Cells of each feature in the order in which they come up among the first ``most_cells`` cells of a walk."""
+    # A rank of r takes r other cells before it.
+    reach = most_cells if max_depth is None else min(max_depth, most_cells)
+    each = zip(position.tolist(), grid.bins, each_axis(grid.axes, grid.n_features), strict=True)
+    return [sorted(_ranks(p, bins, axis, grid.unit, reach))[: most_cells + 1] for p, bins, axis in each]
+
+
+def _ranks(p: int, bins: int, axis: Axis, unit: int, reach: int) -> Iterator[Rank]:
+    """Cells of one feature within ``reach`` steps, in any order."""
+    absent = axis.missing and p == MISSING
+    home = bins if absent else p * bins // POSITIONS
+    if absent or axis.unordered:
+        yield Rank(0, 0, home, 0)
+        if reach:
+            yield from (Rank(POSITIONS, 1, cell, unit) for cell in range(bins) if cell != home)
+        return
+    # From the middle of home to the point, in units of 1 / (2 bins) positions; not past the upper edge of home.
+    offset = min((2 * p + 1) * bins - (2 * home + 1) * POSITIONS, POSITIONS)
+    for cell in range(max(home - reach, 0), min(home + reach + 1, bins)):
+        steps = abs(cell - home)
+        cost = abs(offset - (cell - home) * 2 * POSITIONS) // (2 * bins)
+        yield Rank(cost, steps, cell, steps * unit // bins)
+    if axis.missing and reach:
+        yield Rank(POSITIONS, 1, bins, unit)
+
+
+def cells_in_order(ranks: list[list[Rank]], grid: Grid, max_depth: int | None) -> Iterator[Visited]:
+    """Cells within ``max_depth`` steps from home by (sum of costs, rank vector), one after the other.
+
+    A queue over rank vectors, each of which enters from one other that comes before it. With features sorted by the cost of their
+    rank 1, a vector whose last rank r belongs to the feature at place a leads to three: r + 1 there; rank 1 at place a + 1 as well;
+    and, where r is 1, rank 1 at place a + 1 instead. Costs never fall on the way. Where they stay, the rank vector, compared as its
+    mixed-radix number, rises: among features of equal cost the last comes first.
+    """
+    deepest = sum(grid.sizes) if max_depth is None else max_depth
+    strides = list(accumulate(grid.sizes[:0:-1], mul, initial=1))[::-1]
+    usable = (j for j, own in enumerate(ranks) if len(own) > 1)
+    places = sorted(usable, key=lambda j: (ranks[j][1].cost - ranks[j][0].cost, -j))
+    # The cell for missing values is one step away, however many lie before it: few steps may come after many.
+    least = [list(accumulate((rank.steps for rank in reversed(own)), min))[::-1] for own in ranks]
+    start = sum(own[0].cell * stride for own, stride in zip(ranks, strides, strict=True))
+    yield Visited(start, ())
+    queue: list[tuple[int, int, int, int, int, tuple[tuple[int, int], ...]]] = []
+
+    def enter(
+        cost: int, vector: int, number: int, steps: int, place: int, r: int, path: tuple[tuple[int, int], ...]
+    ) -> None:
+        """Add rank r at a place to a vector that has nothing there or later."""
+        if place == len(places):
+            return
+        j = places[place]
+        own, stride = ranks[j], strides[j]
+        if r < len(own) and steps + least[j][r] <= deepest:
+            entry = (
+                cost + own[r].cost - own[0].cost,
+                vector + r * stride,
+                number + (own[r].cell - own[0].cell) * stride,
+                steps + own[r].steps,
+                place,
+                (*path, (j, r)),
+            )
+            heappush(queue, entry)
+
+    enter(0, 0, start, 0, 0, 1, ())
+    while queue:
+        cost, vector, number, steps, place, path = heappop(queue)
+        if steps <= deepest:
+            yield Visited(number, path)
+        j, r = path[-1]
+        own, stride = ranks[j], strides[j]
+        before = (
+            cost - own[r].cost + own[0].cost,
+            vector - r * stride,
+            number - (own[r].cell - own[0].cell) * stride,
+            steps - own[r].steps,
+        )
+        enter(*before, place, r + 1, path[:-1])
+        if r == 1:
+            enter(*before, place + 1, 1, path[:-1])
+        enter(cost, vector, number, steps, place + 1, 1, path)
