@@ -39,8 +39,8 @@ SPARSE = (
 )
 PLACES = 9
 CAPPED = (
-    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by the "
-    "column '{person}', and rows without a value in it were not counted."
+    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by "
+    "the column '{person}', and rows without a value in it were not counted."
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 DISJOINT = (

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.axes import MISSING, Axis
 from dpoutlier.domain import Domain
-from dpoutlier.lattice import unit_cube
+from dpoutlier.lattice import POSITIONS
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.reference import read_reference
 
 __all__ = ["ReferenceNeighbours"]
+
+
+def embedded(positions: NDArray[np.uint32], axes: Sequence[Axis]) -> NDArray[np.float64]:
+    """Rows as points of a space whose Euclidean distance is the one that is meant.
+
+    Numbers and ordered levels are coordinates in [0, 1). Unordered levels are corners 1 apart. A missing value that has a cell is
+    1 away from the middle of its line, across it.
+    """
+    parts = []
+    for j, axis in enumerate(axes):
+        own = positions[:, j].astype(np.float64) / POSITIONS
+        if axis.unordered:
+            level = (own * axis.levels).astype(np.int64)
+            parts.append((level[:, np.newaxis] == np.arange(axis.levels)) / np.sqrt(2))
+        elif axis.missing:
+            absent = positions[:, j] == MISSING
+            parts.append(np.column_stack([np.where(absent, 0.5, own), absent]))
+        else:
+            parts.append(own[:, np.newaxis])
+    return np.concatenate(parts, axis=1)
 
 
 class ReferenceNeighbours:
@@ -23,14 +45,14 @@ class ReferenceNeighbours:
         from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 - slow to import, and only needed here
 
         self.domain, self.k, self.weighted = domain, k, weighted
-        blocks = [unit_cube(rows[:]) for rows in read_reference(reference, domain)]
-        rows = np.concatenate([np.empty((0, domain.n_features)), *blocks])
+        blocks = [embedded(rows[:], domain.axes) for rows in read_reference(reference, domain)]
+        rows = np.concatenate([embedded(np.empty((0, domain.n_features), np.uint32), domain.axes), *blocks])
         self._n_rows = len(rows)
         self._search = NearestNeighbors().fit(rows) if self._n_rows else None
 
     def outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
         """Distance to the k-th nearest row, or the sum over the k nearest. Rows that do not exist lie at the diameter."""
-        return self._scores(unit_cube(positions[:]), len(positions), self._n_rows)
+        return self._scores(embedded(positions[:], self.domain.axes), len(positions), self._n_rows)
 
     def score_histogram(self, target_fpr: float) -> ScoreHistogram:
         """Scores of the rows themselves, each without itself: exact, since nothing here is private."""
