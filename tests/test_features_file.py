@@ -146,3 +146,11 @@ def test_a_file_in_another_encoding_or_a_folder_cannot_be_read(tmp_path):
     for path in (tmp_path / "features.toml", tmp_path):
         with pytest.raises(InvalidParameterError, match="cannot be read"):
             Bounds.from_file(path)
+
+
+def test_the_example_in_the_manual_loads_and_has_every_kind_of_entry():
+    entries, cells = read_features(EXAMPLE)
+    assert {type(entry) for entry in entries.values()} == {tuple, Category, PrivateBounds}
+    assert cells == ["bmi", "income"]
+    assert EXAMPLE.read_text() in (EXAMPLE.parents[1] / "features-file.md").read_text()
+    Bounds.from_file(EXAMPLE).domain(len(entries), list(entries))
