@@ -218,3 +218,10 @@ def test_missing_integers_of_every_frame_are_missing():
         pa.table({"a": [1, None]}),
     ):
         np.testing.assert_array_equal(tables.columns(frame)[0], [1.0, np.nan])
+
+
+def test_people_whose_numbers_are_close_stay_apart():
+    """Two people under one name would lose rows to each other, and one of them could then change twice as many."""
+    ids = [2**53, 2**53 + 1, 2**62, 2**62 + 1, 2**53]
+    for table in (pa.table({"id": ids}), pd.DataFrame({"id": ids}), pd.DataFrame({"id": ids}, dtype=object)):
+        assert tables.codes_of(table, "id", {}).tolist() == [0, 1, 2, 3, 0]

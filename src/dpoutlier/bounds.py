@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from dpoutlier.category import Category
 from dpoutlier.domain import Domain, axis_of
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.featuresfile import read_features
-from dpoutlier.private_bounds import PrivateBounds, number
+from dpoutlier.private_bounds import PrivateBounds, is_pair, number
 
 __all__ = ["Bounds"]
 
@@ -44,28 +45,33 @@ class Bounds:
 
     def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
         self.lower, self.upper = lower, upper
-        self.names = None if names is None else tuple(names)
+        self.names = None if names is None else _checked_names(names)
         self._special: dict[Key, PrivateBounds | Category] = {}
         self._missing: frozenset[Key] | bool = False
         self._bought: PrivateBounds | None = None  # for all features that have no range of their own
 
     def __repr__(self) -> str:
         special = f", {self._special!r}" if self._special else ""
-        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special})"
+        bought = f", {self._bought!r}" if self._bought is not None else ""
+        cells = self._missing if isinstance(self._missing, bool) else sorted(self._missing, key=str)
+        missing = f", missing={cells!r}" if cells else ""
+        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing})"
 
     @classmethod
     def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:
         """Bounds from whatever a user may pass as ``bounds``, ``categories`` and ``missing``."""
         if given is None and categories is None:
             raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
-        found = cls._of(given)
-        more = _categories(categories)
-        return found if not more and missing == "error" else found._with(more, missing)  # noqa: SLF001 - its own kind
+        more, cells = _categories(categories), _missing(missing)
+        found = (
+            cls(None, None, [] if any(isinstance(key, str) for key in more) else None)
+            if given is None
+            else cls._of(given)
+        )
+        return found if not more and cells is False else found._with(more, cells)  # noqa: SLF001 - its own kind
 
     @classmethod
     def _of(cls, given: Any) -> Bounds:
-        if given is None:
-            return cls._of_mapping({}, may_be_empty=True)
         if isinstance(given, Bounds):
             return given
         if isinstance(given, PrivateBounds):
@@ -77,12 +83,12 @@ class Bounds:
             return cls.of(entries, missing=cells or "error")
         if isinstance(given, Mapping):
             return cls._of_mapping(given)
-        if isinstance(given, Sequence | np.ndarray) and len(given) == 2:
+        if is_pair(given):
             return cls(given[0], given[1])
         raise bad("bounds", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
 
     @classmethod
-    def _of_mapping(cls, given: Mapping[Any, Any], *, may_be_empty: bool = False) -> Bounds:
+    def _of_mapping(cls, given: Mapping[Any, Any]) -> Bounds:
         lower, upper, special = [], [], dict[Key, PrivateBounds | Category]()
         for name, entry in given.items():
             if not isinstance(name, str):
@@ -92,11 +98,11 @@ class Bounds:
                 pair: Any = entry.outer if isinstance(entry, PrivateBounds) else (0.0, 1.0)
             else:
                 pair = entry
-            if isinstance(pair, str) or not isinstance(pair, Sequence | np.ndarray) or len(pair) != 2:
+            if not is_pair(pair):
                 raise bad(f"bounds of {name}", "a pair (lower, upper), a Category or a PrivateBounds", pair)
             lower.append(number(f"lower bound of {name}", pair[0]))
             upper.append(number(f"upper bound of {name}", pair[1]))
-        if not lower and not may_be_empty:
+        if not lower:
             raise bad("bounds", "given for at least one feature", given, REMEDY)
         found = cls(lower, upper, names=list(given))
         found._special = special
@@ -126,18 +132,22 @@ class Bounds:
         found._missing = frozenset(cells) if cells else False
         return found
 
-    def _with(self, categories: dict[Key, Category], missing: Any) -> Bounds:
+    def _with(self, categories: dict[Key, Category], missing: frozenset[Key] | bool) -> Bounds:
         """The same with levels for some features, named or counted from 0, and cells for missing values."""
+        twice = [name for name in categories if name in (self.names or ()) or name in self._special]
+        if twice:
+            raise bad("categories", "given for features that have no bounds", twice[0], "Declare each feature once.")
         names, lower, upper = self.names, self.lower, self.upper
         if names is not None:
-            more = [name for name in categories if isinstance(name, str) and name not in names]
+            more = [name for name in categories if isinstance(name, str)]
+            lower = (*self._each("lower", len(names)), *[0.0] * len(more))
+            upper = (*self._each("upper", len(names)), *[1.0] * len(more))
             names = (*names, *more)
-            lower = (*self._each("lower", len(names) - len(more)), *[0.0] * len(more))
-            upper = (*self._each("upper", len(names) - len(more)), *[1.0] * len(more))
         found = Bounds(lower, upper, names)
         found._bought = self._bought
         found._special = {**self._special, **categories}
-        found._missing = self._missing if missing == "error" else _missing(missing)
+        named = [cells for cells in (self._missing, missing) if not isinstance(cells, bool)]
+        found._missing = self._missing is True or missing is True or frozenset[Key]().union(*named)
         return found
 
     @property
@@ -185,15 +195,23 @@ class Bounds:
 
     def _domain(self, lower: tuple[float, ...], upper: tuple[float, ...], names: tuple[str, ...] | None) -> Domain:
         n = len(lower)
-        special = {_place(key, names, n, "categories"): entry for key, entry in self._special.items()}
+        special: dict[int, PrivateBounds | Category] = {}
+        for key, entry in self._special.items():
+            place = self._place(key, names, n, "categories")
+            if place in special:
+                raise bad("categories", "given once for each feature", key)
+            special[place] = entry
         cells = self._missing_cells(names, n)
         low, high = list(lower), list(upper)
         for j in range(n):
-            entry = special.get(j, self._bought)
-            if isinstance(entry, Category):
-                low[j], high[j] = 0.0, float(axis_of(entry, missing=cells[j]).levels)
-            elif isinstance(entry, PrivateBounds):
-                low[j], high[j] = entry.outer
+            own = special.get(j, self._bought)
+            if isinstance(own, Category):
+                low[j], high[j] = 0.0, float(axis_of(own, missing=cells[j]).levels)
+            elif isinstance(own, PrivateBounds):
+                low[j], high[j] = own.outer
+            elif self.lower is None:
+                label = f"feature {j}" if names is None else names[j]
+                raise InvalidParameterError(f"bounds of {label} are required and were not given. {REMEDY}")
         categories = tuple(_only(special.get(j), Category) for j in range(n))
         bought = tuple(_only(special.get(j, self._bought), PrivateBounds) for j in range(n))
         return Domain(
@@ -208,8 +226,17 @@ class Bounds:
     def _missing_cells(self, names: tuple[str, ...] | None, n: int) -> list[bool]:
         if isinstance(self._missing, bool):
             return [self._missing] * n
-        places = {_place(key, names, n, "missing") for key in self._missing}
+        places = {self._place(key, names, n, "missing") for key in self._missing}
         return [j in places for j in range(n)]
+
+    def _place(self, key: Key, names: tuple[str, ...] | None, n: int, what: str) -> int:
+        """The number of the feature that a key means."""
+        if isinstance(key, str) and names is not None and key in names:
+            return names.index(key)
+        if isinstance(key, int) and self.names is None and 0 <= key < n:
+            return key
+        how = "by names of columns" if self.names is not None else "by names of columns, or by their numbers from 0"
+        raise bad(what, f"given {how}", key, f"The features are {', '.join(names[:10])}." if names else "")
 
     def _check_names(self, found: tuple[str, ...]) -> None:
         assert self.names is not None
@@ -225,6 +252,8 @@ class Bounds:
 
     def _each(self, side: str, n_features: int) -> tuple[float, ...]:
         given = getattr(self, side)
+        if given is None:  # only levels are declared
+            return (math.nan,) * n_features
         if isinstance(given, Sequence | np.ndarray) and np.ndim(given) == 1:
             if len(given) != n_features:
                 raise bad(f"bounds ({side})", f"one number, or one for each of {n_features} features", given)
@@ -236,15 +265,6 @@ def _only(entry: Any, kind: type) -> Any:
     return entry if isinstance(entry, kind) else None
 
 
-def _place(key: Key, names: tuple[str, ...] | None, n: int, what: str) -> int:
-    """The number of the feature that a key means."""
-    if isinstance(key, str) and names is not None and key in names:
-        return names.index(key)
-    if isinstance(key, int) and 0 <= key < n:
-        return key
-    raise bad(what, "given by the names of columns, or by their numbers from 0 where they have no names", key)
-
-
 def _categories(given: Any) -> dict[Key, Category]:
     if given is None:
         return {}
@@ -252,16 +272,33 @@ def _categories(given: Any) -> dict[Key, Category]:
         raise bad("categories", "a dict from feature to its levels, such as {'sex': ['f', 'm']}", given)
     found: dict[Key, Category] = {}
     for key, levels in given.items():
-        if isinstance(key, bool) or not isinstance(key, str | numbers.Integral):
-            raise bad("categories", "a dict from a feature's name, or its number from 0, to its levels", key)
-        place = key if isinstance(key, str) else int(key)
-        found[place] = levels if isinstance(levels, Category) else Category(levels)
+        try:
+            found[_key("categories", key)] = levels if isinstance(levels, Category) else Category(levels)
+        except InvalidParameterError as error:
+            raise InvalidParameterError(f"categories of {key!r}: {error}") from None
     return found
 
 
 def _missing(given: Any) -> frozenset[Key] | bool:
-    if isinstance(given, str) and given == "cell":
-        return True
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str) and given in {"cell", "error"}:
+        return given == "cell"
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise bad("missing", "'error', 'cell', or a list of the features that have a cell for missing values", given)
-    return frozenset(key if isinstance(key, str) else int(key) for key in given)
+    return frozenset(_key("missing", key) for key in given)
+
+
+def _key(what: str, key: Any) -> Key:
+    if isinstance(key, str):
+        return str(key)
+    if isinstance(key, bool) or not isinstance(key, numbers.Integral):
+        raise bad(what, "given by the name of a feature, or its number from 0", key)
+    return int(key)
+
+
+def _checked_names(names: Any) -> tuple[str, ...]:
+    found = () if isinstance(names, str) else tuple(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in found):
+        raise bad("names", "a list of texts", names)
+    if len(set(found)) < len(found):
+        raise bad("names", "given once for each feature", list(found))
+    return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import numbers
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,9 @@ from dpoutlier._validate import bad, true_or_false
 __all__ = ["NUMBER", "Category", "text_of"]
 
 MOST_LEVELS, LONGEST_LEVEL = 10_000, 200
+NO_NUMBER = {"nan", "+nan", "-nan"}
+# The levels that a truth value may mean; the first of them that is declared is meant. Programs write them in many ways.
+TRUTH = {False: ("false", "False", "FALSE", "0"), True: ("true", "True", "TRUE", "1")}
 
 # Possessive throughout: a long value must not take long.
 NUMBER = re.compile(
@@ -46,9 +51,12 @@ def text_of(value: Any) -> str | None:
 
 
 def _number_text(value: Any) -> str | None:
-    if isinstance(value, numbers.Integral):
-        return str(int(value)) if abs(int(value)) < 2**53 else repr(float(value))
-    number = float(value)
+    if isinstance(value, numbers.Integral) and abs(int(value)) < 2**53:
+        return str(int(value))
+    try:
+        number = float(value)
+    except OverflowError:  # as the same number written out would be
+        number = math.inf if value > 0 else -math.inf
     if math.isnan(number):
         return None
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
@@ -60,9 +68,10 @@ class Category:
 
     Parameters
     ----------
-    levels : sequence of str or of numbers
+    levels : sequence of str, of numbers, or of False and True
         The levels, from knowledge of the feature's meaning and never from the reference rows: a level that is declared because
-        one person has it is published.
+        one person has it is published. Numbers are levels however they are written: 1, 1.0 or "1.0"; texts are as they stand,
+        but for blanks around them. A truth value is the level "true" or, where there is none, "True", "TRUE" or 1.
     ordered : bool
         Levels i and j of L lie ``|i - j| / L`` apart. Else all levels are 1 apart.
     other : bool, optional
@@ -83,12 +92,12 @@ class Category:
     other: bool
 
     def __init__(self, levels: Iterable[Any], *, ordered: bool = False, other: bool | None = None) -> None:
-        if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+        if isinstance(levels, str | bytes | AbstractSet | Mapping) or not isinstance(levels, Iterable):
             raise bad("levels", "a list of texts or of numbers", levels)
         given = list(levels)
         numeric = bool(given) and all(_is_number(level) for level in given)
-        if not given or not (numeric or all(isinstance(level, str) for level in given)):
-            raise bad("levels", "a list of texts, or of numbers, and not empty", given[:10])
+        if not given or not (numeric or _all_are(given, str) or _all_are(given, bool | np.bool_)):
+            raise bad("levels", "a list of texts, or of finite numbers, and not empty", given[:10])
         found = tuple(str(text_of(level) or "") for level in given)
         if len(found) > MOST_LEVELS:
             raise bad("levels", f"at most {MOST_LEVELS} in number", len(found))
@@ -96,7 +105,7 @@ class Category:
             if not level or not level.isprintable() or len(level) > LONGEST_LEVEL:
                 raise bad("a level", f"printable text of 1 to {LONGEST_LEVEL} characters", level[:LONGEST_LEVEL])
         if len(set(found)) < len(found):
-            raise bad("levels", "given once each", next(level for level in found if found.count(level) > 1))
+            raise bad("levels", "given once each", Counter(found).most_common(1)[0][0])
         ordered = true_or_false(ordered=ordered)
         other = not ordered if other is None else true_or_false(other=other)
         if ordered and other:
@@ -105,7 +114,8 @@ class Category:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Category({list(self.levels)!r}, ordered={self.ordered}, other={self.other})"
+        levels = f"[{', '.join(self.levels)}]" if self.numeric else repr(list(self.levels))
+        return f"Category({levels}, ordered={self.ordered}, other={self.other})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,11 +130,17 @@ class Category:
     def code(self, value: Any) -> int | None:
         """The number of a value's level; None if it is missing, or not declared where there is no ``other``."""
         text = text_of(value)
-        if text is None:
+        if text is None or (self.numeric and text.lower() in NO_NUMBER):
             return None
-        if self.numeric and NUMBER.fullmatch(text):
-            text = text_of(float(text))
-        return _numbers_of(self.levels).get(str(text), len(self.levels) if self.other else None)
+        if isinstance(value, bool | np.bool_):
+            text = next((known for known in TRUTH[bool(value)] if known in self._codes), text)
+        elif self.numeric and NUMBER.fullmatch(text):
+            text = str(text_of(float(text)))
+        return self._codes.get(text, len(self.levels) if self.other else None)
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        return {level: i for i, level in enumerate(self.levels)}
 
     def to_json(self) -> dict[str, Any]:
         return {"levels": list(self.levels), "numeric": self.numeric, "ordered": self.ordered, "other": self.other}
@@ -140,10 +156,12 @@ class Category:
         return found
 
 
-@lru_cache(maxsize=256)
-def _numbers_of(levels: tuple[str, ...]) -> dict[str, int]:
-    return {level: i for i, level in enumerate(levels)}
+def _all_are(values: list[Any], kind: Any) -> bool:
+    return all(isinstance(value, kind) for value in values)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_) and math.isfinite(value)
+    try:
+        return isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool) and math.isfinite(value)
+    except (OverflowError, ValueError):  # past all floats, or a Decimal that signals
+        return False

@@ -5,19 +5,29 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from dpoutlier._validate import bad, share
 from dpoutlier.domain import check_range
 
-__all__ = ["PrivateBounds", "number"]
+__all__ = ["PrivateBounds", "is_pair", "number"]
 
 
 def number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise bad(name, "a number", value)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise bad(name, "a number below 1e308", value) from None
+
+
+def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 and len(value) == 2
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray) and len(value) == 2
 
 
 @dataclass(frozen=True)
@@ -41,8 +51,8 @@ class PrivateBounds:
     outer: tuple[float, float] = (-1e9, 1e9)
 
     def __post_init__(self) -> None:
-        share(share=self.share)
-        if isinstance(self.outer, str) or not isinstance(self.outer, Sequence | np.ndarray) or len(self.outer) != 2:
+        object.__setattr__(self, "share", share(share=self.share))
+        if not is_pair(self.outer):
             raise bad("outer", "a pair (lower, upper)", self.outer)
         low, high = (number("outer", side) for side in self.outer)
         check_range("outer", low, high)

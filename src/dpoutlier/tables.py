@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier._validate import is_whole
 from dpoutlier.category import NUMBER, Category, text_of
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
@@ -310,6 +311,8 @@ def _identity(value: Any) -> str | None:
     try:
         if value is None or bool(value != value):  # noqa: PLR0124 - true for what is no number and no time
             return None
+        if is_whole(value):
+            return str(int(value))  # all digits: two people must not become one
         return text_of(value) if isinstance(value, str | bytes | float | int | np.generic) else str(value)
     except Exception:  # noqa: BLE001 - objects may raise what they like
         return None

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 
 from dpoutlier import tables
 from dpoutlier._files import check_output, write_aside
+from dpoutlier.category import NUMBER
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError
 from dpoutlier.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from dpoutlier.domain import Domain
 
-__all__ = ["read_points", "read_reference", "table_writer"]
+__all__ = ["read_names", "read_points", "read_reference", "read_sample", "table_writer"]
 
 FORMATS = (".csv", ".parquet")
 BATCH = 20_000
@@ -125,10 +126,34 @@ def _batches(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield batch
 
 
+def read_names(path: Path) -> pa.Schema:
+    """Names of columns, and their types where the file tells them. No row is read, and none is shown."""
+    found = _header(path)
+    if _format(path) == ".parquet":
+        return pq.read_schema(path).remove_metadata()
+    numbers = [name for name in found if NUMBER.fullmatch(name)]
+    if numbers and not any(numbers == [str(first + j) for j in range(len(numbers))] for first in (0, 1)):
+        raise InvalidParameterError(
+            f"the first line of {path} holds numbers, as a row would: it must name the columns."
+        )
+    return pa.schema([(name, pa.null()) for name in found])
+
+
+def read_sample(path: Path) -> pa.Table:
+    """All columns of a public sample."""
+    found = _header(path)
+    _check_columns(path, found, (), show=True)
+    return _public(path, found)
+
+
 def read_points(path: Path, domain: Domain) -> pa.Table:
     """All columns of points to be scored; the features must be there. CSV values stay text, as they were written."""
     found = _header(path)
     _check_columns(path, found, domain.names or tuple(found), show=True)
+    return _public(path, found)
+
+
+def _public(path: Path, found: list[str]) -> pa.Table:
     if _format(path) == ".csv":
         return _points_csv(path, found)
     try:

@@ -1,0 +1,96 @@
+"""``dpoutlier features``: a public sample or column names in, a draft of the features file out."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+if TYPE_CHECKING:
+    from dpoutlier.drafting import Drafted
+
+__all__ = ["features"]
+
+NOT_SAID = (
+    "{path} would be read, and what is drafted from it is published with every model. Say --public if all its rows are public "
+    "and none is a reference row; else say --schema, which reads the names of the columns alone."
+)
+OF_SAMPLE = (
+    "Is {path} public? Ranges and levels of its rows stand in this draft now, and every model fitted with it publishes them. "
+    "If these were reference rows, delete the draft and use --schema."
+)
+OF_SCHEMA = (
+    "No row was read. Fill in ranges and levels from knowledge or a public sample, never from the reference rows."
+)
+
+
+class Missing(StrEnum):
+    SEEN = "seen"
+    ALL = "all"
+    NONE = "none"
+
+
+def features(
+    sample: Annotated[Path, typer.Argument(help="A public sample, CSV or Parquet; never the reference rows.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Features file to write, .toml.")] = Path(
+        "features.toml"
+    ),
+    public: Annotated[
+        bool, typer.Option("--public", help="All rows of the sample are public. Required to read them.")
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Read the names of the columns alone, and draft lines to fill in.")
+    ] = False,
+    missing: Annotated[
+        Missing,
+        typer.Option(help="Cells for missing values: for features that miss some in the sample, for all, or for none."),
+    ] = Missing.SEEN,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing features file.")] = False,
+) -> None:
+    """Draft a features file from a public sample, or from column names alone.
+
+    What stands in a features file is published with the model, so it must never come from reference rows. The draft is to be read
+    and corrected by someone who knows what the features mean.
+
+    Example: dpoutlier features new.csv --public -o features.toml
+    """
+    with errors_for_people():
+        from dpoutlier._files import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, working  # noqa: PLC0415
+        from dpoutlier.drafting import drafted, to_toml  # noqa: PLC0415
+        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+
+        if not (public or schema):
+            raise InvalidParameterError(NOT_SAID.format(path=sample))
+        if output.suffix.lower() != ".toml":
+            raise bad("--output", "a .toml file", str(output))
+        check_output(output, overwrite=force)
+        with working("reading"):
+            lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing.value)
+        text = to_toml(lines, sample.name, from_schema=schema)
+
+        def content(stream: IO[bytes]) -> None:
+            stream.write(text.encode())
+
+        write_aside(output, content, overwrite=force)
+        _print(lines)
+        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+        warning = OF_SCHEMA if schema else OF_SAMPLE.format(path=sample)
+        console(stderr=True).print(warning, style="bold yellow", soft_wrap=True, markup=False)
+
+
+def _print(lines: list["Drafted"]) -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    table = Table("column", "kind", "drafted as")
+    for line in lines:
+        said = line.entry if line.active else line.why or "to be filled in"
+        table.add_row(Text(line.name), line.kind, Text(said, style="" if line.active else "dim"))
+    console().print(table)
