@@ -313,6 +313,8 @@ def _identity(value: Any) -> str | None:
             return None
         if is_whole(value):
             return str(int(value))  # all digits: two people must not become one
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "surrogateescape")  # for the same reason
         return text_of(value) if isinstance(value, str | bytes | float | int | np.generic) else str(value)
     except Exception:  # noqa: BLE001 - objects may raise what they like
         return None

@@ -1,4 +1,4 @@
-"""Random trees on the lattice: grow their cuts from a public key, and take many rows down to their leaves at once.
+"""Random trees on the lattice: grow their cuts from a public key.
 
 A tree of depth h has its nodes in heap order: the root is 1, below node v are 2 v and 2 v + 1, and leaf i is node 2**h + i. All
 nodes of a level cut the same feature. Cuts and leaves of a tree start at the same index.
@@ -8,22 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.jit import inlined, kernel
+from dpoutlier.kernels.jit import kernel
 from dpoutlier.kernels.siphash import siphash_words
 
-__all__ = [
-    "BLOCK",
-    "LEAST_SHARE",
-    "MORE_SHARE",
-    "TreeArrays",
-    "add_terms",
-    "cut_words",
-    "grow",
-    "leaf_ids",
-    "tally_leaves",
-]
+__all__ = ["LEAST_SHARE", "MORE_SHARE", "TreeArrays", "cut_words", "grow"]
 
-BLOCK = 512  # rows that go down together
 HALF = np.uint64(32)
 WIDTH = np.uint64(1 << 32)
 LEAST_SHARE = np.uint64(1503238553)  # 0.35 * 2**32, rounded down
@@ -75,52 +64,3 @@ def grow(feature: Any, words: Any, cut: Any) -> None:
         word = words[own, (1 << steps) | path]
         share = LEAST_SHARE + (((word >> HALF) * MORE_SHARE) >> HALF)
         cut[node] = low + (((high - low) * share) >> HALF)
-
-
-@inlined
-def go_down(positions: Any, start: Any, n: Any, trees: TreeArrays, t: Any, node: Any) -> None:
-    """The leaves of rows start..start + n - 1 in tree t, as nodes. Level by level, so that rows do not wait for each other."""
-    cut = trees.cut[trees.first[t] :]
-    for i in range(n):
-        node[i] = 1
-    for level in range(trees.depth[t]):
-        column = positions[start : start + n, trees.feature[t, level]]
-        for i in range(n):
-            node[i] = (node[i] << np.uint32(1)) | np.uint32(column[i] >= cut[node[i]])
-
-
-@kernel
-def tally_leaves(positions: Any, trees: TreeArrays, node: Any, counters: Any) -> None:
-    """Add one to the counter of each leaf of each row. ``node`` is a buffer of BLOCK entries."""
-    for start in range(0, positions.shape[0], BLOCK):
-        n = min(BLOCK, positions.shape[0] - start)
-        for t in range(trees.first.shape[0]):
-            go_down(positions, start, n, trees, t, node)
-            own = counters[trees.first[t] :]
-            size = np.uint32(1 << trees.depth[t])
-            for i in range(n):
-                own[node[i] - size] += 1
-
-
-@kernel
-def add_terms(positions: Any, trees: TreeArrays, terms: Any, node: Any, out: Any) -> None:
-    """Add the terms of each row's leaves to ``out``."""
-    for start in range(0, positions.shape[0], BLOCK):
-        n = min(BLOCK, positions.shape[0] - start)
-        for t in range(trees.first.shape[0]):
-            go_down(positions, start, n, trees, t, node)
-            own = terms[trees.first[t] :]
-            size = np.uint32(1 << trees.depth[t])
-            for i in range(n):
-                out[start + i] += own[node[i] - size]
-
-
-@kernel
-def leaf_ids(positions: Any, trees: TreeArrays, node: Any, out: Any) -> None:
-    """The leaf of each row in each tree, numbered over all trees, into ``out`` of shape (n, trees)."""
-    for start in range(0, positions.shape[0], BLOCK):
-        n = min(BLOCK, positions.shape[0] - start)
-        for t in range(trees.first.shape[0]):
-            go_down(positions, start, n, trees, t, node)
-            for i in range(n):
-                out[start + i, t] = trees.first[t] + node[i] - (1 << trees.depth[t])

@@ -14,16 +14,20 @@ from numpy.typing import NDArray
 from dpoutlier._validate import bad
 from dpoutlier.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, plain
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.mixed_trees import BLOCK, MixedArrays, add_mixed_terms, mixed_leaf_ids, tally_mixed_leaves
+from dpoutlier.kernels.leaves import LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
 from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 from dpoutlier.partitions.trees import (
     CUTS,
     LEVELS_PER_FEATURE,
     MOST_LEAVES,
     ORDER,
+    LeafAxis,
     Trees,
     check_trees,
     deal,
+    leaf_arrays,
+    leaf_buffers,
+    line_cuts,
     public_key,
     public_words,
     share_of,
@@ -110,14 +114,14 @@ class MixedTrees:
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_trees), np.int64)
-        mixed_leaf_ids(np.asfortranarray(positions), _arrays(self), *_buffers(), out)
+        leaf_ids(np.asfortranarray(positions), _arrays(self), *leaf_buffers(), out)
         return ids_below_64_bits(out)
 
     def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_mixed_leaves(np.asfortranarray(positions), _arrays(self), *_buffers(), counters)
+        tally_leaves(np.asfortranarray(positions), _arrays(self), *leaf_buffers(), counters)
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_mixed_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
+        add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *leaf_buffers(), out)
 
     def merges(self) -> Iterator[tuple[int, int]]:
         for shape in self.shapes:
@@ -157,10 +161,6 @@ def trees_of(axes: Sequence[Axis], n_trees: int, depth: int, subspace: Any, seed
     return MixedTrees(mixed, trees.n_trees, trees.depth, trees.subspace, trees.seed) if mixed else trees
 
 
-def _buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    return np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
-
-
 def most_cuts(axis: Axis) -> int:
     """How often a feature can be cut in two."""
     return min(LEVELS_PER_FEATURE, (axis.levels - 1).bit_length()) if axis.levels else LEVELS_PER_FEATURE
@@ -192,7 +192,7 @@ def _cuts_of_each(key: NDArray[np.uint64], tree: int, depth: int, most: list[int
 def _axis(key: NDArray[np.uint64], tree: int, i: int, feature: int, axis: Axis, cuts: int) -> TreeAxis:
     words = public_words(key, tree, CUTS + i, 2**LEVELS_PER_FEATURE).tolist()
     if not axis.levels:
-        found = _line_cuts(words, 1, 0, 2**32, cuts)
+        found = line_cuts(words, 1, 0, 2**32, cuts)
         found += [MISSING] * axis.missing
         return TreeAxis(feature, len(found) + 1, tuple(found), ())
     groups = _level_groups(words, 1, list(range(axis.levels)), cuts)
@@ -206,18 +206,6 @@ def _axis(key: NDArray[np.uint64], tree: int, i: int, feature: int, axis: Axis, 
     return TreeAxis(feature, len(groups), (), tuple(cell[level] for level in range(axis.levels)))
 
 
-def _line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:
-    """Positions low..high - 1 cut so many times over; words as in ``grow``."""
-    if not cuts:
-        return []
-    cut = low + (((high - low) * share_of(words[k])) >> 32)
-    return [
-        *_line_cuts(words, 2 * k, low, cut, cuts - 1),
-        cut,
-        *_line_cuts(words, 2 * k + 1, cut, high, cuts - 1),
-    ]
-
-
 def _level_groups(words: list[int], k: int, levels: list[int], cuts: int) -> list[list[int]]:
     """Levels cut so many times over, in two parts that are not empty; a single one is left alone."""
     if not cuts or len(levels) == 1:
@@ -228,18 +216,16 @@ def _level_groups(words: list[int], k: int, levels: list[int], cuts: int) -> lis
 
 
 @lru_cache(maxsize=8)
-def _arrays(trees: MixedTrees) -> MixedArrays:
-    axes = [axis for tree in trees.trees for axis in tree]
-    cuts = [len(axis.cuts) for axis in axes]
-    levels = [len(axis.cells) for axis in axes]
-    starts = [sum(levels[:a]) if axis.cells else sum(cuts[:a]) for a, axis in enumerate(axes)]
-    return MixedArrays(
-        first=trees.first,
-        axes=np.append(0, np.cumsum([len(tree) for tree in trees.trees])).astype(np.int64),
-        feature=np.array([axis.feature for axis in axes], np.int64),
-        size=np.array([axis.size for axis in axes], np.int64),
-        levels=np.array(levels, np.int64),
-        start=np.array(starts, np.int64),
-        cut=np.array([cut for axis in axes for cut in axis.cuts], np.uint32),
-        cell=np.array([cell for axis in axes for cell in axis.cells], np.uint32),
-    )
+def _arrays(trees: MixedTrees) -> LeafArrays:
+    found = []
+    for tree in trees.trees:
+        strides = [math.prod(axis.size for axis in tree[at + 1 :]) for at in range(len(tree))]
+        found.append(
+            [
+                LeafAxis(
+                    axis.feature, len(axis.cells), axis.cuts, tuple(c * stride for c in axis.cells or range(axis.size))
+                )
+                for axis, stride in zip(tree, strides, strict=True)
+            ]
+        )
+    return leaf_arrays(trees.first, found)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +15,8 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad, is_whole
 from dpoutlier.axes import Axes
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.trees import (
-    BLOCK,
-    LEAST_SHARE,
-    MORE_SHARE,
-    TreeArrays,
-    add_terms,
-    cut_words,
-    grow,
-    leaf_ids,
-    tally_leaves,
-)
+from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
+from dpoutlier.kernels.trees import LEAST_SHARE, MORE_SHARE, TreeArrays, cut_words, grow
 from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
 
 __all__ = [
@@ -33,9 +24,13 @@ __all__ = [
     "LEVELS_PER_FEATURE",
     "MOST_LEAVES",
     "ORDER",
+    "LeafAxis",
     "Trees",
     "check_trees",
     "deal",
+    "leaf_arrays",
+    "leaf_buffers",
+    "line_cuts",
     "public_key",
     "public_words",
     "share_of",
@@ -121,14 +116,14 @@ class Trees:
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_trees), np.int64)
-        leaf_ids(np.asfortranarray(positions), self.arrays(), np.empty(BLOCK, np.uint32), out)
+        leaf_ids(np.asfortranarray(positions), _leaves(self), *leaf_buffers(), out)
         return ids_below_64_bits(out)
 
     def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_leaves(np.asfortranarray(positions), self.arrays(), np.empty(BLOCK, np.uint32), counters)
+        tally_leaves(np.asfortranarray(positions), _leaves(self), *leaf_buffers(), counters)
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_terms(np.asfortranarray(positions), self.arrays(), terms, np.empty(BLOCK, np.uint32), out)
+        add_leaf_terms(np.asfortranarray(positions), _leaves(self), terms, *leaf_buffers(), out)
 
     def merges(self) -> Iterator[tuple[int, int]]:
         for depth, size in zip(self.depths, self.sizes, strict=True):
@@ -152,7 +147,7 @@ class Trees:
                 yield Coarser(cells, merged, 1 << len(axes), len(own))
 
     def arrays(self) -> TreeArrays:
-        """What kernels read."""
+        """The trees node by node."""
         return _arrays(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -209,6 +204,65 @@ def _arrays(trees: Trees) -> TreeArrays:
         words = np.stack([public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
         grow(places, words, cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
+
+
+class LeafAxis(NamedTuple):
+    """What one feature adds to the leaf of a row."""
+
+    feature: int
+    levels: int
+    """0 for a line."""
+    cuts: tuple[int, ...]
+    add: tuple[int, ...]
+    """For each cell of a line, or each level."""
+
+
+def leaf_arrays(first: NDArray[np.int64], trees: Sequence[Sequence[LeafAxis]]) -> LeafArrays:
+    """What kernels read of trees, given by the features of each."""
+    axes = [axis for tree in trees for axis in tree]
+    return LeafArrays(
+        first=first,
+        axes=np.append(0, np.cumsum([len(tree) for tree in trees])).astype(np.int64),
+        feature=np.array([axis.feature for axis in axes], np.int64),
+        levels=np.array([axis.levels for axis in axes], np.int64),
+        cuts=np.append(0, np.cumsum([len(axis.cuts) for axis in axes])).astype(np.int64),
+        adds=np.append(0, np.cumsum([len(axis.add) for axis in axes]))[:-1].astype(np.int64),
+        cut=np.array([cut for axis in axes for cut in axis.cuts], np.uint32),
+        add=np.array([add for axis in axes for add in axis.add], np.uint32),
+    )
+
+
+def leaf_buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    return np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
+
+
+@lru_cache(maxsize=8)
+def _leaves(trees: Trees) -> LeafArrays:
+    """Of a tree of depth h a feature sets the bits h - 1 - level of the leaf's number, for each level that cuts it."""
+    key, found = public_key(trees.seed), []
+    for t, (depth, own) in enumerate(zip(trees.depths, deal(key, trees.sizes, trees.n_features), strict=True)):
+        places, tree = _levels(key, t, depth, len(own)), []
+        for i, feature in enumerate(own.tolist()):
+            levels = np.flatnonzero(places == i).tolist()
+            words = public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE).tolist()
+            bits = [1 << (depth - 1 - level) for level in reversed(levels)]
+            add = tuple(sum(bit for b, bit in enumerate(bits) if cell >> b & 1) for cell in range(2 ** len(levels)))
+            if levels:
+                tree.append(LeafAxis(feature, 0, tuple(line_cuts(words, 1, 0, 2**32, len(levels))), add))
+        found.append(tree)
+    return leaf_arrays(trees.arrays().first, found)
+
+
+def line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:
+    """Positions low..high - 1 cut so many times over; words as in ``grow``."""
+    if not cuts:
+        return []
+    cut = low + (((high - low) * share_of(words[k])) >> 32)
+    return [
+        *line_cuts(words, 2 * k, low, cut, cuts - 1),
+        cut,
+        *line_cuts(words, 2 * k + 1, cut, high, cuts - 1),
+    ]
 
 
 def public_words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[np.uint64]:
