@@ -8,6 +8,7 @@ import typer
 
 from dpoutlier.cli.demo import demo
 from dpoutlier.cli.explain import explain
+from dpoutlier.cli.export import export
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
 from dpoutlier.cli.plan import plan
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, plan, fit, score, explain, inspect, reproduce):
+for command in (demo, plan, fit, score, explain, export, inspect, reproduce):
     app.command()(command)
 
 
