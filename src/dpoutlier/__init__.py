@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.knn import KNN
     from dpoutlier.detectors.loading import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
+    from dpoutlier.detectors.pyod_adapter import PyODAdapter
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
     from dpoutlier.private_bounds import PrivateBounds
@@ -40,6 +41,7 @@ __all__ = [
     "Neighbours",
     "PrivacyStatement",
     "PrivateBounds",
+    "PyODAdapter",
     "detector",
     "load",
     "secrets_may_travel",
@@ -61,6 +63,7 @@ _HOME = {
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
     "PrivateBounds": "private_bounds",
+    "PyODAdapter": "detectors.pyod_adapter",
     "detector": "detectors.choosing",
     "load": "detectors.loading",
     "secrets_may_travel": "holders.keyed",
