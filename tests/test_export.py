@@ -234,7 +234,9 @@ def test_columns_of_all_types_have_the_same_levels(name, column, detectors, tmp_
     assert_equal(detector, points, tmp_path)
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.bool_()], ids=str)
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int64(), pa.uint64(), pa.float32(), pa.bool_(), pa.decimal128(9, 2)], ids=str
+)
 @pytest.mark.parametrize("name", ["DPForest", "DPMarginals"])
 def test_columns_of_all_types_have_the_same_positions(name, kind, detectors, tmp_path):
     detector = detectors[name, "all", False]
@@ -334,7 +336,7 @@ def test_the_table_has_a_row_for_each_cell_and_says_which_model_it_is_of(tmp_pat
     detector = fitted(MAKERS["DPForest"], "error")
     saved = detector.save(tmp_path / "model")
     query = load(saved).export_scores(tmp_path / "terms.parquet", tmp_path / "score.sql")
-    assert (tmp_path / "score.sql").read_text() == query
+    assert (tmp_path / "score.sql").read_text() == query + ";\n"
     table = pq.read_table(tmp_path / "terms.parquet")
     assert table.schema.names == ["member", "cell", "term"]
     assert table.schema.types == [pa.int32(), pa.int64(), pa.int64()]

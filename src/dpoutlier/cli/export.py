@@ -29,6 +29,6 @@ def export(
         say_if_compiling()
         query = detector.export_scores(output, sql, table=table, overwrite=force)
         if sql is None:
-            typer.echo(query, nl=False)
+            typer.echo(f"{query};")
             return
         console().print(f"Wrote {output} and {sql}", soft_wrap=True, markup=False)

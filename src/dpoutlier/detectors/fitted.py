@@ -69,7 +69,7 @@ class HoldsModel(ScoresPoints):
         Returns
         -------
         str
-            The SQL.
+            The SQL, without a semicolon: it may stand in another query.
         """
         self._check_fitted()
         to = None if sql is None else Path(sql)

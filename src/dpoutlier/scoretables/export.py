@@ -47,7 +47,7 @@ def export_scores(
 
     write_aside(path, write, overwrite=overwrite, mode=mode)
     if sql is not None:
-        write_aside(sql, lambda stream: _put(stream, query), overwrite=overwrite, mode=mode)
+        write_aside(sql, lambda stream: _put(stream, f"{query};\n"), overwrite=overwrite, mode=mode)
     return query
 
 

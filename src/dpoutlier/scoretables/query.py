@@ -73,8 +73,7 @@ def score_query(model: Model, members: Sequence[Member], terms: str, table: str)
 SELECT p.*,
     {_lines(columns)}
 FROM dpoutlier_points AS p LEFT JOIN dpoutlier_scores AS s ON s.dpoutlier_row = p.dpoutlier_row
-ORDER BY p.dpoutlier_row
-"""  # noqa: S608
+ORDER BY p.dpoutlier_row"""  # noqa: S608
 
 
 def _lines(parts: Iterable[str]) -> str:
