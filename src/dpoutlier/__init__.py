@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.loading import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
     from dpoutlier.detectors.merging import merge
+    from dpoutlier.detectors.pyod_adapter import PyODAdapter
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
     from dpoutlier.private_bounds import PrivateBounds
@@ -43,6 +44,7 @@ __all__ = [
     "Neighbours",
     "PrivacyStatement",
     "PrivateBounds",
+    "PyODAdapter",
     "detector",
     "load",
     "merge",
@@ -66,6 +68,7 @@ _HOME = {
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",
     "PrivateBounds": "private_bounds",
+    "PyODAdapter": "detectors.pyod_adapter",
     "detector": "detectors.choosing",
     "load": "detectors.loading",
     "merge": "detectors.merging",

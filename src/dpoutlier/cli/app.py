@@ -8,6 +8,7 @@ import typer
 
 from dpoutlier.cli.demo import demo
 from dpoutlier.cli.explain import explain
+from dpoutlier.cli.export import export
 from dpoutlier.cli.features import features
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, features, plan, fit, score, explain, inspect, merge, reproduce):
+for command in (demo, features, plan, fit, score, explain, export, merge, inspect, reproduce):
     app.command()(command)
 
 

@@ -17,6 +17,7 @@ from dpoutlier.model import Model
 from dpoutlier.modelfile import save_model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.rows import Positions, Rows
+from dpoutlier.scoretables.export import export_scores
 from dpoutlier.scoring.count_intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.explaining import contributions
 from dpoutlier.scoring.log_counts import LogCounts
@@ -43,6 +44,39 @@ class HoldsModel(ScoresPoints):
         """What the fit promises, as data; print it for the page."""
         self._check_fitted()
         return self.model_.privacy_statement()
+
+    def export_scores(
+        self,
+        path: str | Path,
+        sql: str | Path | None = None,
+        *,
+        table: str = "points",
+        overwrite: bool = False,
+        secret: bool = False,
+    ) -> str:
+        """Write a table from which a database scores points by itself, to the bit as here; for forests and marginals.
+
+        Parameters
+        ----------
+        path : str or Path
+            A Parquet file: a row (member, cell, term) for each cell. The SQL looks for it under this name.
+        sql : str or Path, optional
+            Where to write the SQL.
+        table : str
+            The table of points that the SQL reads: a column for each feature, by its name.
+        overwrite : bool
+            Permit to replace both files.
+        secret : bool
+            Say that you know that the table of a secret model is secret as well. Without it only publishable models are exported.
+
+        Returns
+        -------
+        str
+            The SQL, without a semicolon: it may stand in another query.
+        """
+        self._check_fitted()
+        to = None if sql is None else Path(sql)
+        return export_scores(self.model_, Path(path), to, table=table, overwrite=overwrite, secret=secret)
 
     @property
     def guarantee_(self) -> Guarantee:

@@ -1,0 +1,34 @@
+"""``dpoutlier export``: a score table, and the SQL that joins it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+__all__ = ["export"]
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table, .parquet: a term for each cell.")],
+    sql: Annotated[Path | None, typer.Option(help="Where to write the SQL, .sql; else it is printed.")] = None,
+    table: Annotated[str, typer.Option(help="The table of points that the SQL reads.")] = "points",
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Write a table and SQL from which a database scores points by itself.
+
+    Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.detectors.loading import load  # noqa: PLC0415
+
+        detector = load(model)
+        say_if_compiling()
+        query = detector.export_scores(output, sql, table=table, overwrite=force)
+        if sql is None:
+            typer.echo(f"{query};")
+            return
+        console().print(f"Wrote {output} and {sql}", soft_wrap=True, markup=False)

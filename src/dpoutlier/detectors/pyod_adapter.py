@@ -1,0 +1,124 @@
+"""A detector with PyOD's polarity. PyOD itself is not needed."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.base import Detector
+from dpoutlier.detectors.scores import ScoresPoints
+
+__all__ = ["PyODAdapter"]
+
+
+class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
+    """A detector as PyOD would have it: higher scores are more outlying, and labels are 0 for inliers and 1 for outliers.
+
+    Scores and labels go where those of PyOD's detectors go, say into its combinations. What PyOD keeps of the rows that it was
+    fitted on is absent on purpose: ``decision_scores_``, ``labels_``, ``fit_predict`` and ``predict_proba`` would publish scores of
+    the reference rows.
+
+    Parameters
+    ----------
+    detector : detector of dpoutlier
+        ``fit`` fits a clone of it, as ``detector_``. One that is fitted already, or was loaded, scores at once.
+
+    Examples
+    --------
+    >>> from dpoutlier import Forest
+    >>> adapter = PyODAdapter(Forest(bounds=(0, 1), target_fpr=0.1)).fit([[0.1, 0.2], [0.2, 0.1], [0.2, 0.2]] * 20)
+    >>> adapter.predict([[0.2, 0.2], [0.9, 0.8]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(self, detector: Any) -> None:
+        self.detector = detector
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's and PyOD's signature
+        """Fit a clone of the detector on reference rows. Costs its epsilon."""
+        if not isinstance(self.detector, Detector):
+            raise bad(
+                "detector",
+                "one that can be fitted",
+                self.detector,
+                "What was loaded scores without a fit; load(...).estimator() can be fitted again.",
+            )
+        self.detector_ = clone(self.detector).fit(X)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """``outlier_scores``: larger means more outlying."""
+        return self._fitted().outlier_scores(X)
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """0 for inliers and 1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
+        return np.where(self._fitted().predict(X) == 1, 0, 1)
+
+    @property
+    def threshold_(self) -> float:
+        """The outlier score past which a point is predicted to be an outlier."""
+        return 0.0 - self._fitted().offset_
+
+    @property
+    def n_features_in_(self) -> int:
+        return int(self._of_fit().n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        names: NDArray[Any] = self._of_fit().feature_names_in_
+        return names
+
+    @property
+    def decision_scores_(self) -> NoReturn:
+        """Absent on purpose."""
+        raise _absent("decision_scores_", "scores")
+
+    @property
+    def labels_(self) -> NoReturn:
+        """Absent on purpose."""
+        raise _absent("labels_", "labels")
+
+    @property
+    def fit_predict(self) -> NoReturn:
+        """Absent on purpose."""
+        raise _absent("fit_predict", "labels")
+
+    @property
+    def predict_proba(self) -> NoReturn:
+        """Absent on purpose: PyOD scales by the least and the largest score of the rows of the fit."""
+        raise _absent("predict_proba", "the least and the largest score")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._known() is not None
+
+    def _known(self) -> ScoresPoints | None:
+        """What is fitted, if anything is."""
+        found = getattr(self, "detector_", self.detector)
+        return found if isinstance(found, ScoresPoints) and hasattr(found, "n_features_in_") else None
+
+    def _fitted(self) -> ScoresPoints:
+        if not isinstance(self.detector, ScoresPoints):
+            raise bad("detector", "a detector of dpoutlier", self.detector)
+        check_is_fitted(self)
+        known = self._known()
+        assert known is not None
+        return known
+
+    def _of_fit(self) -> Any:
+        known = self._known()
+        if known is None:  # also an AttributeError, as hasattr wants it
+            raise NotFittedError("this PyODAdapter is not fitted yet: call fit, or pass a fitted detector.")
+        return known
+
+
+def _absent(name: str, what: str) -> AttributeError:
+    return AttributeError(
+        f"PyODAdapter has no {name}: it would publish {what} of the reference rows, which the guarantee does not cover. Fit on "
+        "reference rows, then score or predict other points."
+    )
