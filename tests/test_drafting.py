@@ -67,7 +67,6 @@ CELL = {"missing": "cell"}
         ([*map(str, np.linspace(18, 90, 99)), "<5"], {"lower": 10, "upper": 100, **CELL}),
         ([*map(str, np.linspace(18, 90, 9)), "<5"], None),
     ],
-    ids=repr,
 )
 def test_what_is_drafted_from_a_sample(values, expected):
     assert entry(values) == expected
