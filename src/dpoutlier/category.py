@@ -17,7 +17,7 @@ import numpy as np
 
 from dpoutlier._validate import bad, true_or_false
 
-__all__ = ["NUMBER", "Category", "text_of"]
+__all__ = ["NO_NUMBER", "NUMBER", "TRUTH", "Category", "text_of"]
 
 MOST_LEVELS, LONGEST_LEVEL = 10_000, 200
 NO_NUMBER = {"nan", "+nan", "-nan"}

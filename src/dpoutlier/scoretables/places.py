@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from dpoutlier.axes import MISSING
-from dpoutlier.category import Category, text_of
+from dpoutlier.category import NO_NUMBER, TRUTH, Category, text_of
 from dpoutlier.domain import Domain
 from dpoutlier.scoretables.text import exact, literal, quoted
 
@@ -49,8 +49,20 @@ def _level_values(column: str, category: Category, j: int) -> Iterator[str]:
         else ""
     )
     number = f"nullif(TRY_CAST({column} AS DOUBLE), {exact(math.nan)})"
-    yield f"CASE WHEN {is_number} THEN {number}{parsed} END AS x{j}"
-    yield f"CASE WHEN {is_number} THEN NULL ELSE {text} END AS t{j}"
+    is_truth = f"typeof({column}) = 'BOOLEAN'"
+    truth = _truth(text, category)
+    of_truth = f" WHEN {is_truth} THEN TRY_CAST({truth} AS DOUBLE)" if category.numeric else ""
+    no_number = f" WHEN lower({text}) IN ({', '.join(map(literal, sorted(NO_NUMBER)))}) THEN NULL" * category.numeric
+    yield f"CASE WHEN {is_number} THEN {number}{of_truth}{parsed} END AS x{j}"
+    yield f"CASE WHEN {is_number} THEN NULL WHEN {is_truth} THEN {truth}{no_number} ELSE {text} END AS t{j}"
+
+
+def _truth(text: str, category: Category) -> str:
+    """The text by which a truth value is known."""
+    known = [
+        next((level for level in TRUTH[value] if level in category.levels), TRUTH[value][0]) for value in (True, False)
+    ]
+    return f"CASE {text} WHEN 'true' THEN {literal(known[0])} WHEN 'false' THEN {literal(known[1])} END"
 
 
 def places(domain: Domain) -> Iterator[str]:
