@@ -19,6 +19,7 @@ import numpy as np
 from fitting import fit_from_parquet, fit_in_memory
 from forests import forest_file, forest_fit, forest_scoring
 from growth import growth, walks_of
+from kinds import kinds_of_features, sparse_release
 from machine import peak_of_scoring, start_up
 from report import Report
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
@@ -44,6 +45,8 @@ def main():
     forest_fit(report)
     forest_scoring(report)
     forest_file(report)
+    kinds_of_features(report)
+    sparse_release(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         start_up(report, Path(folder))
