@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["kept_rows", "row_keys"]
+
+Block = tuple[NDArray[np.int64], NDArray[np.uint32]]
+"""A number for the person of each row, and the rows' positions."""
 
 PRIME = 2**31 - 1
 _PERSON = b"dpoutlier rows 1"
@@ -34,20 +37,41 @@ def row_keys(positions: NDArray[np.uint32]) -> NDArray[np.int64]:
     return np.asarray((sums[0] << np.uint64(31)) | sums[1], np.int64)
 
 
-def kept_rows(blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.uint32]]], most: int) -> NDArray[np.bool_]:
-    """Which rows stay: of each person the ``most`` with the least keys. Rows without an id (a negative number) do not."""  # (P9)
-    parts = [(ids, positions, row_keys(positions)) for ids, positions in blocks]
-    if not parts:
-        return np.zeros(0, np.bool_)
-    ids, keys = np.concatenate([part[0] for part in parts]), np.concatenate([part[2] for part in parts])
+def kept_rows(blocks: Callable[[], Iterable[Block]], most: int) -> NDArray[np.bool_]:
+    """Which rows stay: of each person the ``most`` with the least keys. Rows without an id (a negative number) do not.
+
+    ``blocks`` gives all rows from the first on, as often as it is called; only ids and keys of all rows are held at once.
+    """  # (P9)
+    parts = [(ids, row_keys(positions)) for ids, positions in blocks()]
+    ids, keys = (np.concatenate([np.zeros(0, np.int64), *(part[which] for part in parts)]) for which in (0, 1))
     order = np.lexsort((keys, ids))
     tied = (ids[order][1:] == ids[order][:-1]) & (keys[order][1:] == keys[order][:-1])
-    if tied.any():
-        positions = np.concatenate([part[1] for part in parts])
-        if (positions[order[1:][tied]] != positions[order[:-1][tied]]).any():
-            # Rows that differ and have the same key: their positions decide, so that their order in the table does not.
-            order = np.lexsort((*positions.T[::-1], keys, ids))
+    if tied.any():  # nearly always of equal rows
+        order = _by_positions(order, ids, keys, tied, blocks)
     place = np.arange(len(ids)) - np.searchsorted(ids[order], ids[order], side="left")
     kept = np.zeros(len(ids), np.bool_)
     kept[order] = (place < most) & (ids[order] >= 0)
     return kept
+
+
+def _by_positions(
+    order: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    keys: NDArray[np.int64],
+    tied: NDArray[np.bool_],
+    blocks: Callable[[], Iterable[Block]],
+) -> NDArray[np.int64]:
+    """The same order, but rows of one person and key that differ go by their positions, so that the table's order says nothing."""
+    among = np.zeros(len(order), np.bool_)
+    among[:-1] |= tied
+    among[1:] |= tied
+    rows = np.sort(order[among])
+    parts, start = [], 0
+    for own, positions in blocks():
+        inside = rows[(rows >= start) & (rows < start + len(own))] - start
+        parts.append(positions[inside])
+        start += len(own)
+    positions = np.concatenate(parts)
+    # Places of tied rows are next to each other and ordered by (id, key), so sorting them among themselves keeps all others.
+    order[among] = rows[np.lexsort((*positions.T[::-1], keys[rows], ids[rows]))]
+    return order

@@ -87,5 +87,5 @@ def read_reference(reference: Any, domain: Domain, person: str | None = None, ro
             ids = tables.codes_of(part, person, known)
             yield ids, Rows(tables.values(tables.without(part, person), domain), domain)[:]
 
-    kept = _read(lambda: kept_rows(blocks(), rows_per_person))
+    kept = _read(lambda: kept_rows(blocks, rows_per_person))
     return Reference(tables.without(reference, person), domain, kept)
