@@ -124,7 +124,7 @@ def test_the_stated_values_score_as_stated_and_none_nearer_does(detector, i, fea
         assert detector.outlier_scores(moved)[0] == other.score
     if not other.reached:
         assert scores.min() > found.typical_score
-        assert other.score <= other.before - 0.9 * (other.before - scores.min()) + 1e-9
+        assert other.score <= other.before - 0.5 * (other.before - scores.min()) + 1e-9
 
 
 def test_both_ends_occur():
@@ -190,9 +190,8 @@ def test_regions_of_grids_are_in_the_users_words(detector):
     }
     assert detector.outlier_scores(POINTS.iloc[1:2].assign(**middles))[0] == moved.score < found.scores[1]
     other = found.counterfactual(3)
-    assert "sex" in other.changes
+    assert other.score < found.scores[3]
     assert other.changes["sex"].levels[0] in {"f", "m"}
-    assert str(found.region(3)[1]) == str(found.region(3)[4]) == "missing"
 
 
 def test_one_feature_of_a_region_alone():
@@ -207,11 +206,12 @@ def test_one_feature_of_a_region_alone():
 
 
 def test_a_walk_in_vain_says_so():
-    found = GRIDS["weighted twin"].explain(POINTS.iloc[4:])
+    alone = GridKNN(**FEATURES, bins=6, max_depth=0).fit(ROWS)
+    found = alone.explain(POINTS.iloc[4:])
     assert found.found.tolist() == [False]
     assert found.regions == (None,)
     assert found.counterfactual() is None
-    assert "No region within reach gathers 10 rows." in found.to_table().caption
+    assert "No region within reach is more usual." in found.to_table().caption
     assert list(found.to_table().columns[3].cells) == [Text("")] * 5
     assert found.contributions.sum() == pytest.approx(found.scores[0])
 

@@ -58,11 +58,13 @@ def explanation_figure(path: Path, found: Any, given: Mapping[str, Any], number:
     axes.set_xlabel("added to the outlier score" + ("" if grid else ", beyond what a typical row has"))
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
-    near = f"; green: the nearest region that gathers {found.k} rows, where it differs"
+    near = "; green: the nearest region that would be usual, where it differs"
     if not grid:
         near = f", typical {found.typical_score:.3g}; green: what would be more usual, and the score then"
     elif not found.found[0]:
-        near = f"; no region within reach gathers {found.k} rows"
+        near = "; no region within reach is more usual"
+    elif not found.counterfactual().changes:
+        near = f"; its own region gathers {found.k} rows"
     below = f"score {found.scores[0]:.3g}{near}"
     _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)
     kind = path.suffix.lower().removeprefix(".")

@@ -25,8 +25,8 @@ def explain(
 ) -> None:
     """Show which features make a point outlying and what would be usual instead, free of privacy cost.
 
-    For a grid, "instead" is the nearest region that gathers k rows. For forests and marginals it is, for one feature at a time, the
-    nearest values at which the score would be typical.
+    For a grid, "instead" is the nearest region in which the point would be usual. For forests and marginals it is, for one feature
+    at a time, the nearest values at which the score would be typical.
 
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """

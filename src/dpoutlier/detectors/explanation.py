@@ -14,10 +14,13 @@ from dpoutlier._validate import bad
 from dpoutlier.axes import MISSING
 from dpoutlier.category import text_of
 from dpoutlier.detectors.regions import Place, missing_word, number_text, place_of
+from dpoutlier.kernels.walk import GATHERED
 from dpoutlier.lattice import POSITIONS
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.alternatives import nearest_alternative
+from dpoutlier.scoring.nearest_cells import NearestCells
+from dpoutlier.scoring.nearest_region import middle_of
 from dpoutlier.scoring.stretch import Stretch
 
 if TYPE_CHECKING:
@@ -40,7 +43,7 @@ class Counterfactual:
         The point's score, and what it would be: anywhere in the changed range for forests and marginals, at most; in its middle
         for grids.
     reached : bool
-        Whether that is as usual: no more than the typical score or, for grids, the nearest region that gathers k rows.
+        Whether that is as usual: no more than the typical score or, for grids, a region that gathers k rows by itself.
     """
 
     changes: dict[str, Place]
@@ -65,7 +68,7 @@ class Explained:
     values: NDArray[np.float64]
     """Level i of a category is ``i + 1/2``."""
     cells: NDArray[np.int64] | None = None
-    """Of a grid: the cells of the nearest regions that gather k rows; -1 where there is none."""
+    """Of a grid: the cells of the nearest regions that would be usual; -1 where there is none."""
     k: int | None = None
 
 
@@ -118,16 +121,19 @@ class Explanation:
 
     @property
     def found(self) -> NDArray[np.bool_] | None:
-        """Of a grid: for which points a region within reach gathers k rows."""
+        """Of a grid: for which points a region within reach would be more usual, or their own gathers k rows."""
         return None if self._cells is None else np.asarray(self._cells[:, 0] >= 0)
 
     @property
     def regions(self) -> tuple[tuple[Place, ...] | None, ...] | None:
-        """Of a grid, for each point: the nearest region that gathers k rows, feature by feature; None where none does."""
+        """Of a grid, for each point: the nearest region that would be usual, feature by feature; None where none is."""
         return None if self._cells is None else tuple(self.region(point) for point in range(len(self)))
 
     def region(self, point: int = 0) -> tuple[Place, ...] | None:
-        """The nearest region that gathers k rows; None if there is none within reach, or the model is no grid."""
+        """Of a grid: the nearest region, among the thousand nearest within reach, in which the point would score least.
+
+        That is one which gathers k rows by itself, if there is any. None if the point would score less in none of them.
+        """
         if self._cells is None or self._cells[point, 0] < 0:
             return None
         source, grid = self._source, self._grid
@@ -140,10 +146,10 @@ class Explanation:
     def counterfactual(self, point: int = 0, feature: str | None = None) -> Counterfactual | None:
         """What would have to be otherwise for a point to be usual.
 
-        For grids: the features in which the nearest region that gathers k rows differs from the point's, or one of them alone; None
-        if no region within reach gathers them. For forests and marginals: the nearest values of one feature, of the one that
+        For grids: the features in which the nearest usual region differs from the point's, or one of them alone; None if no region
+        within reach is more usual. For forests and marginals: the nearest values of one feature, of the one that
         contributes most unless told, at which the score is at most the typical one, all other features held. Where there are none,
-        the nearest at which nine tenths of the largest possible fall are reached.
+        the nearest at which half of the largest possible fall is reached.
         """
         name = self.ranking(point)[0][0] if feature is None else feature
         if name not in self.features:
@@ -170,10 +176,13 @@ class Explanation:
         cells, position = self._source_cells(point), self._source.positions[point : point + 1].copy()
         for name in changes:
             j = self.features.index(name)
-            position[0, j] = _middle(cells[j], self._grid.bins[j])
-        score = float(self._source.model.outlier_scores(position)[0]) if changes else before
+            position[0, j] = middle_of(cells[j], self._grid.bins[j])
+        model = self._source.model
+        assert isinstance(model.scorer, NearestCells)
+        walk = model.scorer.walk(position, model.partition, model.counts)
+        score, own = float(walk.scores[0]), walk.status[0] == GATHERED and walk.visited[0] == 1
         values = {name: self.value(name, point) for name in changes}
-        return Counterfactual(changes, values, before, score, changes == differ)
+        return Counterfactual(changes, values, before, score, bool(own))
 
     # In words ------------------------------------------------------------------------------------------------------------
 
@@ -246,19 +255,21 @@ class Explanation:
         if self._cells is None:
             return (
                 f"Contributions add up to the difference of the scores{others}. Instead: the nearest values of one feature, all "
-                "others held, that would be typical, or if none would, almost as good as can be."
+                "others held, that would be typical, or if none would, half as good as can be."
             )
         return f"Contributions add up to the score{others}. {self._region_note(point)}"
 
     def _region_note(self, point: int) -> str:
         whole = self._of_region(point, None)
         if whole is None:
-            return f"No region within reach gathers {self.k} rows."
+            return "No region within reach is more usual."
         if not whole.changes:
             return f"The point's own region gathers {self.k} rows."
+        if whole.reached:
+            return f"Instead: the nearest region that gathers {self.k} rows by itself, where it differs."
         return (
-            f"Instead: the nearest region that gathers {self.k} rows, where it differs; a point in its middle scores "
-            f"{whole.score:.4g}."
+            f"No region near gathers {self.k} rows by itself. Instead: the nearest of those that score least, where it differs: "
+            f"{whole.score:.4g} in its middle."
         )
 
     # ----------------------------------------------------------------------------------------------------------------------
@@ -287,7 +298,3 @@ class Explanation:
 def _home_cells(position: NDArray[np.uint32], grid: Grid) -> Iterable[int]:
     for p, bins, size in zip(position.tolist(), grid.bins, grid.sizes, strict=True):
         yield bins if size > bins and p == MISSING else p * bins // POSITIONS
-
-
-def _middle(cell: int, bins: int) -> int:
-    return MISSING if cell == bins else (2 * cell + 1) * POSITIONS // (2 * bins)

@@ -114,7 +114,7 @@ class HoldsModel(ScoresPoints):
         if isinstance(scorer, NearestCells) and isinstance(grid, Grid):
             walks = self._walk(positions)
             near = nearest_regions(positions, grid, model.counts, scorer, walks)
-            explained = Explained(model, positions[:], values, near.cells, scorer.k)
+            explained = Explained(model, positions[:], values, near.usual, scorer.k)
             empty = np.full(near.parts.shape, np.nan)
             return Explanation(model.domain.labels, near.parts, empty, walks.scores, 0.0, explained)
         assert isinstance(scorer, LogCounts)

@@ -25,7 +25,7 @@ from dpoutlier.scoring.stretch import Stretch
 
 __all__ = ["Alternative", "nearest_alternative", "pieces"]
 
-ENOUGH = 0.9
+ENOUGH = 0.5
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def nearest_alternative(
 ) -> Alternative | None:
     """The nearest stretch of feature j in which the point scores at most ``typical``.
 
-    Where there is none: the nearest in which nine tenths of the largest possible fall are reached. None if the point scores no more
+    Where there is none: the nearest in which half of the largest possible fall is reached. None if the point scores no more
     than ``typical`` as it is, or if nothing lowers its score. Levels without an order, and what a missing value could have been,
     are all as near: of these the one with the lowest score.
     """

@@ -1,4 +1,4 @@
-"""Why a walk over a grid scored as it did: the cell at which it had k rows, and the distance that each feature added.
+"""Why a walk over a grid scored as it did: the distance that each feature added, and the nearest region that would be usual.
 
 The kernels visit whole windows of cells and keep no list of them. Here the same order is made cell by cell, for the few points
 that are to be explained: it takes some microseconds for each cell that their walks visited. Post-processing, free of charge.
@@ -26,7 +26,17 @@ from dpoutlier.partitions.partition import cell_ids
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
 
-__all__ = ["NearestRegions", "Visited", "cells_in_order", "nearest_regions", "parts_of_score"]
+__all__ = [
+    "NearestRegions",
+    "Visited",
+    "cells_in_order",
+    "middle_of",
+    "nearest_regions",
+    "parts_of_score",
+    "usual_cell",
+]
+
+MOST_LOOKED = 1000
 
 
 class Rank(NamedTuple):
@@ -54,27 +64,56 @@ class NearestRegions:
 
     cells: NDArray[np.int64]
     """The cell at which the walk had k rows; -1 if it never had."""
+    usual: NDArray[np.int64]
+    """The nearest cell in which a point scores least; home if it has k rows, and -1 if no cell scores less than the point."""
     parts: NDArray[np.float64]
     """They add up to the point's score."""
-
-    @property
-    def found(self) -> NDArray[np.bool_]:
-        return np.asarray(self.cells[:, 0] >= 0)
 
 
 def nearest_regions(
     positions: Positions, grid: Grid, counts: NoisyCounts, scorer: NearestCells, walks: Walks
 ) -> NearestRegions:
-    """The last cells of walks that are done, and what each feature added to their scores."""
+    """The last cells of walks that are done, what each feature added to their scores, and which cells would be usual."""
     cells = np.full((len(positions), grid.n_features), -1)
-    parts = np.empty(cells.shape)
+    usual, parts = cells.copy(), np.empty(cells.shape)
     for i, position in enumerate(positions[:]):
         gathered = walks.status[i] == GATHERED
         last, exact = parts_of_score(position, grid, counts, scorer, int(walks.visited[i]), gathered=bool(gathered))
         parts[i] = [float(part) for part in exact]
         if gathered:
             cells[i] = last
-    return NearestRegions(cells, parts)
+        usual[i] = usual_cell(position, grid, counts, scorer, walks, i)
+    return NearestRegions(cells, usual, parts)
+
+
+def usual_cell(
+    position: NDArray[np.uint32], grid: Grid, counts: NoisyCounts, scorer: NearestCells, walks: Walks, i: int
+) -> list[int]:
+    """The nearest of the first thousand cells of walk i, however far it went, in which the point would score least.
+
+    The point is moved into the middle of each cell along the features in which it differs from home, and scored there. The last
+    cell of a walk would not do: rows were gathered on the way to it, and it may have few of its own.
+    """
+    ranks = feature_ranks(position, grid, scorer.max_depth, MOST_LOOKED)
+    home = [own[0].cell for own in ranks]
+    if walks.visited[i] == 1 and walks.status[i] == GATHERED:
+        return home
+    walk = list(islice(cells_in_order(ranks, grid, scorer.max_depth), 1, MOST_LOOKED))
+    moved = np.repeat(position[np.newaxis], len(walk), axis=0)
+    for point, cell in zip(moved, walk, strict=True):
+        for j, r in cell.path:
+            point[j] = middle_of(ranks[j][r].cell, grid.bins[j])
+    scores = scorer.outlier_scores(moved, grid, counts)
+    if not walk or not scores.min() < walks.scores[i]:
+        return [-1] * len(home)
+    for j, r in walk[int(scores.argmin())].path:
+        home[j] = ranks[j][r].cell
+    return home
+
+
+def middle_of(cell: int, bins: int) -> int:
+    """The position in the middle of a feature's cell."""
+    return MISSING if cell == bins else (2 * cell + 1) * POSITIONS // (2 * bins)
 
 
 def parts_of_score(
