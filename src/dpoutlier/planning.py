@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier import tables
 from dpoutlier._validate import at_least_one
+from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.choosing import choose, detector_class
 from dpoutlier.detectors.knn import KNN
+from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError, UnsafeWarning
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import noisy_counts
@@ -82,14 +85,16 @@ class Advice:
 
 @dataclass(frozen=True)
 class _Made:
-    """Made-up rows in the unit cube."""
+    """Made-up rows, in the unit cube or as the features are declared."""
 
-    reference: NDArray[np.float64]
-    points: NDArray[np.float64]
+    reference: Any
+    points: Any
     outlying: NDArray[np.bool_]
+    plain: tuple[NDArray[np.float64], NDArray[np.float64]]
+    """Reference rows and points in the unit cube."""
 
 
-def _made_up(n_rows: int, n_features: int, seed: int) -> _Made:
+def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None) -> _Made:
     """Normal rows in three clusters; outliers are normal rows in which a quarter of the features, at least one, is anywhere."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(0.25, 0.75, (CLUSTERS, n_features))
@@ -98,20 +103,41 @@ def _made_up(n_rows: int, n_features: int, seed: int) -> _Made:
     outliers = rows[-POINTS:]
     changed = rng.random((POINTS, n_features)).argsort(axis=1) < max(1, n_features // 4)
     outliers[changed] = rng.uniform(0, 1, int(changed.sum()))
-    return _Made(rows[:n_rows], rows[n_rows:], np.repeat([False, True], POINTS))
+    plain = rows[:n_rows], rows[n_rows:]
+    reference, points = plain if domain is None else (_declared(part, domain) for part in plain)
+    return _Made(reference, points, np.repeat([False, True], POINTS), plain)
 
 
-def advise(n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", **arguments: Any) -> Advice:
-    """Simulate fits on so many rows. ``arguments`` go to the detectors.
+def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
+    """The same rows in the units and levels of the features; a tenth of the outer range where bounds are to be bought."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and not everybody plans
+
+    columns = []
+    for j, own in enumerate(rows.T):
+        category = domain.category(j)
+        if category is not None:
+            codes = (own * len(category.levels)).astype(np.int32).clip(0, len(category.levels) - 1)
+            columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(category.levels)))
+            continue
+        part = 0.45 + 0.1 * own if j in domain.bought else own
+        columns.append(pa.array(domain.lower[j] + part * (domain.upper[j] - domain.lower[j])))
+    return pa.table(columns, list(domain.labels))
+
+
+def advise(
+    n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", bounds: Bounds | None = None, **arguments: Any
+) -> Advice:
+    """Simulate fits on so many rows; with ``bounds``, on features as they are declared. ``arguments`` go to the detectors.
 
     What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
     """
     simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED, max(MOST_VALUES // n_features, 100))
     factor = n_rows / simulated
-    made = [_made_up(simulated, n_features, seed) for seed in range(FITS)]
-    plain = float(np.mean([_auroc(KNN(RANGE, k=10).fit(one.reference), one) for one in made]))
+    domain = None if bounds is None else bounds.domain(n_features, bounds.names)
+    made = [_made_up(simulated, n_features, seed, domain) for seed in range(FITS)]
+    plain = float(np.mean([_plain_auroc(one) for one in made]))
     chosen = choose(n_features, n_rows, epsilon) if name == "auto" else name
-    maker = _Maker(made, factor, arguments)
+    maker = _Maker(made, factor, RANGE if bounds is None else bounds, arguments)
     outlooks = {which: maker.outlook(which, epsilon) for which in NAMES}
     useful = None
     found = outlooks[chosen]
@@ -129,6 +155,7 @@ class _Maker:
     made: list[_Made]
     factor: float
     """Rows that are meant for each that is simulated."""
+    bounds: Any
     arguments: dict[str, Any]
 
     def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
@@ -139,7 +166,7 @@ class _Maker:
             return [
                 detector_class(which)(
                     min(epsilon * self.factor, MOST_EPSILON),
-                    bounds=RANGE,
+                    bounds=self.bounds,
                     n_hint=len(one.reference),
                     unsafe_seed=seed,
                     **more,
@@ -165,13 +192,14 @@ class _Maker:
             return None
         models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
         count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
-        sensitivity = models[0].guarantee.sensitivity(models[0].partition.cells_per_row)
+        paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+        share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
         return Outlook(
             detector=models[0].detector,
             partition=described(models[0].partition),
             cells=models[0].partition.n_cells,
             publishable=models[0].counts.publishable,
-            noise=sensitivity / epsilon,
+            noise=paid.sensitivity / (epsilon * share),
             expected=count * self.factor,
             judged=self.factor == 1 or count >= LEAST_COUNT,
             auroc=float(np.mean(aurocs)),
@@ -186,11 +214,20 @@ def _auroc(fitted: Any, made: _Made) -> float:
     return float(roc_auc_score(made.outlying, fitted.outlier_scores(made.points)))
 
 
+def _plain_auroc(made: _Made) -> float:
+    """Of plain k-NN, without noise and before any number became a level."""
+    cube = replace(made, points=made.plain[1])
+    return _auroc(KNN(RANGE, k=10).fit(made.plain[0]), cube)
+
+
 def _count_around(model: Model, made: _Made) -> float:
     """Exact rows in the cells that a normal row lies in: the mean."""
     partition = model.partition
-    counted = count_rows([Rows(made.reference, model.domain)], partition)
-    normal = Rows(made.points[~made.outlying], model.domain)[:]
+    reference, points = (
+        Rows(tables.values(part, model.domain), model.domain) for part in (made.reference, made.points)
+    )
+    counted = count_rows([reference], partition)
+    normal = points[:][~made.outlying]
     ids = partition.cells(normal).reshape(-1, 2)
     return float(np.mean(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
 

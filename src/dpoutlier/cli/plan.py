@@ -52,6 +52,7 @@ def plan(
                 len(bounds.names),
                 float(exact),
                 name=detector.value,
+                bounds=bounds,
                 neighbours=neighbours.value,
                 rows_per_person=rows_per_person,
             )
