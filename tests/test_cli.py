@@ -203,11 +203,11 @@ def test_explain_says_what_would_be_usual_instead(folder):
     region = found.region()
     assert region[0].differs
     assert f"{found.contributions[0, 0]:+.3f} │ {region[0]} │" in output
-    assert "the nearest region that gathers 10 rows, where it differs; a point in its middle scores" in output
+    assert "the nearest region that gathers 10 rows by itself, where it differs" in output
     assert "Wrote why.png" in output
     run(*GRID, "--bins", "10", "--max-depth", "0", "--force")
     output = run("explain", "model.dpo", "points.csv", "--row", "1", "-o", "why.png", "--force")
-    assert "No region within reach gathers 10 rows." in output
+    assert "No region within reach is more usual." in output
 
 
 def test_explain_knows_levels_and_missing_values(folder):

@@ -76,7 +76,7 @@ ERRORS = [
     ("{levels = [1], share = 0.1}", "x must be [lower, upper]"),
     ("{outer = [0, 1], ordered = true}", "x must be [lower, upper]"),
     ("{y = [0, 1]}", "A name with a dot in it needs quotes"),
-    ('["a", "b"]', "lower bound of x must be a number, got 'a'"),
+    ('["a", "b"]', "For levels write x = {levels = ['a', 'b']}"),
     ("[true, 2]", "lower bound of x must be a number, got True"),
     ("[0, [1]]", "upper bound of x must be a number, got [1]"),
     (f"[0, 1{'0' * 400}]", "upper bound of x must be a number below 1e308"),

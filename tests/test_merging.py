@@ -6,17 +6,19 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 import naive
-from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, GridKNN, load, merge
+from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds, load, merge
 from dpoutlier.detectors.merging import release_id
 from dpoutlier.exceptions import InvalidParameterError, SecretError, ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.adding import added
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.partition import cell_numbers
 from dpoutlier.scoring.log_counts import UNIT
 
 NAMES = {"age": (0, 1), "bmi": (0, 2), "crp": (-1, 1)}
@@ -269,3 +271,71 @@ def test_the_file_of_a_single_release_says_nothing_of_merging(tmp_path):
         with zipfile.ZipFile(found.save(tmp_path / f"{is_merge}")) as archive:
             manifest = json.loads(archive.read("manifest.json"))
         assert ("merged" in manifest) is ("merged" in manifest["statement"]) is is_merge
+
+
+# Features of all kinds, people, and bought bounds --------------------------------------------------------------------------
+
+KINDS = {"bounds": {"a": (0, 1)}, "categories": {"b": ["x", "y"]}, "missing": ["a"], "person": "who"}
+PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y", "z"]})
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"categories": {"b": ["x", "z"]}}, "differ in their levels"),
+        ({"categories": {"b": Category(["x", "y", "z"], other=False)}}, "differ in their (levels|bins)"),
+        ({"missing": ["a", "b"]}, "differ in their (upper bounds|cells for missing values)"),
+        ({"missing": "error"}, "differ in their cells for missing values"),
+        ({"person": None}, "differ in how people are told apart"),
+        ({"rows_per_person": 2}, "differ in their unit"),
+    ],
+)
+def test_releases_that_count_other_things_or_people_are_refused(other, message):
+    one = DPMarginals(1, **KINDS).fit(PEOPLE)
+    table = PEOPLE.drop(columns="who") if "person" in other else PEOPLE
+    two = DPMarginals(1, **{**KINDS, **other}).fit(table)
+    with pytest.raises(InvalidParameterError, match=message):
+        merge([one, two], people="disjoint")
+
+
+def test_releases_of_all_kinds_add_up(tmp_path):
+    fits = [DPForest(1, **KINDS, n_trees=3, depth=4).fit(PEOPLE) for _ in range(2)]
+    merged = merge(fits, people="disjoint")
+    assert (merged.model_.counts.counts == sum(fit.model_.counts.counts for fit in fits)).all()
+    again = load(merged.save(tmp_path / "m"))
+    assert (again.outlier_scores(PEOPLE) == merged.outlier_scores(PEOPLE)).all()
+    assert again.privacy_statement().unit == "one person, with at most 1 row, all of them in one part"
+
+
+@pytest.mark.parametrize("people", ["disjoint", "overlapping"])
+def test_bought_bounds_agree_or_are_refused_and_their_cost_is_kept(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+    rows = np.random.default_rng(0).uniform(0, 9, (50, 2))
+    bought = PrivateBounds(share=0.2, outer=(-100, 100))
+    one, two = (DPMarginals(1, bounds=bought).fit(rows) for _ in range(2))
+    merged = merge([one, two], people=people)
+    again = load(merged.save(tmp_path / "m"))
+    assert again.model_.domain == one.model_.domain
+    assert again.estimator().bounds.share() == 0.2
+    one_only = DPMarginals(1, bounds={"a": bought, "b": (-1.0, 6.0)}).fit(pd.DataFrame(rows, columns=["a", "b"]))
+    both = DPMarginals(1, bounds={"a": bought, "b": bought}).fit(pd.DataFrame(rows, columns=["a", "b"]))
+    assert one_only.model_.domain.lower == both.model_.domain.lower
+    for order in ([one_only, both], [both, one_only]):
+        with pytest.raises(InvalidParameterError, match=r"differ in which bounds were bought.*buy them once"):
+            merge(order, people=people)
+
+
+@pytest.mark.parametrize("holder", ["dense", "sparse"])
+def test_a_merged_grid_gives_an_estimator(holder):
+    rows = np.random.default_rng(0).uniform(size=(300, 2))
+    fits = [DPGridKNN(1, bounds=(0, 1), bins=8, holder=holder, sparse_size=5).fit(rows) for _ in range(2)]
+    merged = merge(fits, people="disjoint")
+    assert merged.estimator().get_params()["holder"] == holder
+    listed = (
+        {} if holder == "dense" else [dict(zip(cell_numbers(f.model_.counts.ids), f.model_.counts.noisy)) for f in fits]
+    )
+    if holder == "sparse":
+        total = dict(zip(cell_numbers(merged.model_.counts.ids), merged.model_.counts.noisy))
+        assert total == {c: listed[0].get(c, 0) + listed[1].get(c, 0) for c in {*listed[0], *listed[1]}}
+        with pytest.raises(TypeError, match="merged sparse releases"):
+            merged.count_intervals(rows[:2])

@@ -3,6 +3,7 @@
 import collections
 import hashlib
 import uuid
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpoutlier import DPForest, DPGridKNN, DPMarginals
+from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals, PrivateBounds, load
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.trusted import people
-from dpoutlier.trusted.people import PRIME, kept_rows, row_keys
+from dpoutlier.trusted.people import PRIME, Block, kept_rows, row_keys
 from dpoutlier.trusted.reference import read_reference
 
 UNIT = Domain((0.0, 0.0), (1.0, 1.0), ("a", "b"))
@@ -28,8 +29,9 @@ tables = st.lists(st.tuples(ids, st.tuples(position, position)), max_size=30)
 
 
 def kept(rows, most):
-    blocks = [(np.array([i for i, _ in rows], np.int64), np.array([p for _, p in rows], np.uint32).reshape(-1, 2))]
-    return kept_rows(lambda: blocks, most)
+    places = np.array([p for _, p in rows], np.uint32).reshape(-1, 2)
+    block = Block(np.array([i for i, _ in rows], np.int64), places, places.astype(np.float64))
+    return kept_rows(lambda: [block], most)
 
 
 def content(rows, most):
@@ -105,7 +107,7 @@ def test_the_rule_takes_rows_of_all_places_alike():
     """A quarter of a person's rows stays, from each quarter of the cube about as many: 4,000 fair draws, sixfold deviation."""
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2**32, (16_000, 2), dtype=np.uint32)
-    stay = kept_rows(lambda: [(np.repeat(np.arange(1000), 16), rows)], 4)
+    stay = kept_rows(lambda: [Block(np.repeat(np.arange(1000), 16), rows, rows.astype(np.float64))], 4)
     quarter = (rows[stay] >> 31) @ [2, 1]
     assert (np.abs(np.bincount(quarter, minlength=4) - 1000) < 6 * np.sqrt(1000)).all()
 
@@ -149,6 +151,9 @@ def test_a_file_is_read_in_batches_and_the_same_rows_stay(tmp_path, monkeypatch)
         [1, 2, 1, None, 1, 2, None, 3],
         [1.0, 2.0, 1.0, np.nan, 1.0, 2.0, np.nan, 3.0],
         [uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=1), None, uuid.UUID(int=1), uuid.UUID(int=2), pd.NA, 3],
+        [memoryview(b"1"), memoryview(b"2"), memoryview(b"1"), object(), memoryview(b"1"), memoryview(b"2"), (), 3],
+        [Decimal(1), Decimal("2.5"), Decimal("1.0"), Decimal("nan"), 1, Decimal("2.50"), float("inf"), Decimal(9)],
+        [2**60, 2**60 + 1, 2.0**60, "NA", 2**60, 2**60 + 1, "null", 7],
         [b"1", b"2", b"1", b"", b"1", b"2", None, b"3"],
         ["1", "2", " 1", " ", "1 ", "2", pd.NaT, "3"],
     ],
@@ -197,8 +202,7 @@ def test_points_may_have_the_column_of_people_and_need_not(tmp_path):
     assert (detector.outlier_scores(table[["a", "b"]]) == scores).all()
     assert (detector.outside_bounds(table) == False).all()  # noqa: E712
     again = detector.save(tmp_path / "m")
-    from dpoutlier import load
-
+    assert (load(again).outlier_scores(table) == scores).all()
     assert load(again).estimator().get_params()["person"] == "who"
 
 
@@ -211,3 +215,104 @@ def test_a_column_that_is_not_there_is_refused_before_any_row_is_read(person, X,
     monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=r"person must be the name of a column"):
         DPMarginals(1, bounds=(0, 1), person=person).fit(X)
+
+
+# Two people must not become one, nor one two ------------------------------------------------------------------------------
+
+
+def test_objects_that_polars_holds_are_told_apart_by_what_they_are_and_not_by_where():
+    """Polars makes a column of objects from UUIDs by itself, and Arrow would be given their addresses."""
+    one = str(uuid.UUID(int=7))
+    table = pl.DataFrame({"a": VALUES[:, 0], "b": VALUES[:, 1], "who": [uuid.UUID(one) for _ in range(8)]})
+    assert str(table["who"].dtype) == "Object"
+    assert number_kept(table, rows_per_person=1) == 1
+
+
+@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary(4), pa.binary(16)], ids=str)
+def test_binary_ids_keep_every_byte(width, kind):
+    if kind.byte_width not in {None, width} if pa.types.is_fixed_size_binary(kind) else False:
+        pytest.skip("another width")
+    ids = [i.to_bytes(width, "big") for i in range(256)]
+    domain = Domain((0.0,), (1.0,), ("a",))
+    table = pa.table({"a": np.linspace(0, 1, 256), "who": pa.array(ids, kind)})
+    for make in (table, pl.from_arrow(table), table.to_pandas()):
+        rows = read_reference(make, domain, "who", 1)
+        assert rows.number_of_rows() >= 255  # the id of four blanks is none
+
+
+def test_ids_in_an_unknown_encoding_stay_different_people(tmp_path):
+    from dpoutlier.cli.files import read_reference as read_file
+
+    path = tmp_path / "latin.csv"
+    rows = ["a,b,who", "0.1,0.1,René", "0.2,0.2,Renè", "0.3,0.3, Renê ", "0.4,0.4,René", "0.5,xé,NA", ""]
+    path.write_bytes("\n".join(rows).encode("latin-1"))
+    table = read_file(path, ("a", "b"), (), "who")
+    assert number_kept(table, rows_per_person=1) == 3
+
+
+def test_people_with_bought_bounds_are_capped_in_every_read(monkeypatch):
+    """Bounds, counts and threshold: none of them sees more than two rows of anybody."""
+    from dpoutlier.trusted import fit
+
+    seen = {}
+    real_edges, real_counts, real_vector = fit.buy_bounds, fit.count_rows, fit.release_vector
+    monkeypatch.setattr(
+        fit,
+        "buy_bounds",
+        lambda counts, *rest: seen.update(bounds=int(counts.above(0)[0])) or real_edges(counts, *rest),
+    )
+    monkeypatch.setattr(
+        fit,
+        "count_rows",
+        lambda rows, *rest: seen.update(counts=rows.number_of_rows()) or real_counts(rows, *rest),
+    )
+    monkeypatch.setattr(
+        fit,
+        "release_vector",
+        lambda exact, *rest: seen.setdefault("small", []).append(int(exact.sum())) or real_vector(exact, *rest),
+    )
+    table = pd.DataFrame({"who": np.repeat(np.arange(30), 10), "a": np.random.default_rng(0).uniform(size=300)})
+    DPForest(
+        1, bounds=PrivateBounds(outer=(-10, 10)), person="who", rows_per_person=2, n_hint="buy", target_fpr=0.1
+    ).fit(table)
+    assert seen == {"bounds": 60, "counts": 60, "small": [60, 60]}
+
+
+@pytest.mark.parametrize("outer", [(-1e9, 1e9), (-1e300, 1e300), (0, 1)])
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_the_order_of_rows_does_not_matter_where_bounds_are_bought(outer, values, most, random):
+    """Within a wide outer range all rows may share a position: then their values decide, and never their order."""
+    domain = Bounds.of({"a": PrivateBounds(outer=outer)}).domain(1, ["a"])
+    shuffled = list(values)
+    random.shuffle(shuffled)
+
+    def stay(own):
+        table = pd.DataFrame({"a": own, "who": "p"})
+        (rows,) = read_reference(table, domain, "who", most)
+        return sorted(rows.columns[0].tolist())
+
+    assert stay(values) == stay(shuffled)
+
+
+def test_rows_that_share_a_position_of_a_wide_range_are_still_taken_from_everywhere():
+    """Not always the least: a quarter of 4,000 fair draws in each quarter of the range, sixfold deviation."""
+    domain = Bounds.of({"a": PrivateBounds(outer=(-1e9, 1e9))}).domain(1, ["a"])
+    values = np.random.default_rng(3).uniform(size=16_000)
+    table = pd.DataFrame({"a": values, "who": np.arange(16_000) // 4})
+    (rows,) = read_reference(table, domain, "who", 1)
+    found = np.bincount((rows.columns[0] * 4).astype(int), minlength=4)
+    assert (np.abs(found - 1000) < 6 * np.sqrt(1000)).all()
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("s"), pa.list_(pa.int64()), pa.date32()], ids=str)
+@pytest.mark.parametrize("column", ["a", "who"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_types_that_are_no_features_are_refused_by_the_schema_alone(kind, column, n, tmp_path):
+    own = pa.array([None] * n, kind)
+    numbers = pa.array([0.5] * n, pa.float64())
+    table = {"a": own if column == "a" else numbers, "b": numbers, "who": own if column == "who" else numbers}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    file = ParquetTable(tmp_path / "t.parquet", ["a", "b", "who"])
+    with pytest.raises(InvalidParameterError, match=f"column '{column}' has type"):
+        DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who").fit(file)

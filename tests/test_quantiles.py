@@ -14,7 +14,6 @@ from dpoutlier.noise.choice import permute_and_flip
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.trusted import quantiles
 from dpoutlier.trusted.quantiles import (
-    CHOICES_PER_FEATURE,
     HIGH,
     LOW,
     EdgeCounts,
@@ -272,7 +271,6 @@ def test_each_choice_is_one_draw_at_its_rate_over_its_spread():
         ]
         expected.append((candidates((-1e6, 1e6))[min(drawn)], candidates((-1e6, 1e6))[max(drawn) + 1]))
     assert buy_bounds(counts, rate, UnsafeSeededBytes(8)) == expected
-    assert CHOICES_PER_FEATURE == 2
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=50), quantile_pairs)

@@ -247,7 +247,7 @@ def test_plain_k_nn_measures_levels_and_gaps_as_the_grid_does():
     points = embedded(np.array(rows, np.uint32), axes)
     distance = lambda i, j: np.linalg.norm(points[i] - points[j]) ** 2  # noqa: E731
     assert distance(0, 1) == pytest.approx(0.5**2 + 1 + 0.5**2, abs=1e-8)
-    assert distance(0, 2) == pytest.approx(1, abs=1e-8)  # a gap against the middle of its line
+    assert distance(0, 2) == pytest.approx(0.75, abs=1e-8)  # a gap against the middle of its line; 1 from its ends
     scores = KNN(BOUNDS, missing=MISSING, k=3).fit(table()).outlier_scores(table(20, 1))
     assert scores.shape == (20,)
 

@@ -344,7 +344,7 @@ def test_the_statement_says_what_is_released():
     tau = detector.model_.counts.tau
     expected = 200**3 * DiscreteLaplace(Fraction(1)).at_least(tau)
     assert f"whose noisy count is {tau} or more" in page
-    assert f"{expected:.1f} would be expected to pass" in page
+    assert f"{expected:.2g} would be expected to pass" in page
     assert "sparse (publishable)" in page
     assert "computational" not in page
     assert "whose noisy count" not in str(fitted(holder="dense", bins=3).privacy_statement())

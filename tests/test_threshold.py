@@ -186,7 +186,7 @@ def test_one_row_moves_the_histogram_of_scores_by_one(detector):
     rows = normal(200, 1)
     with pytest.warns(UserWarning, match="NOT PRIVATE"):
         detector = clone(detector).set_params(unsafe_seed=0).fit(rows)
-        plan = detector._plan(detector.model_.domain)
+        plan = detector._plan(detector.model_.domain, None)
     assert isinstance(plan, Plan)
     positions = Rows(rows, detector.model_.domain)
     bought = [

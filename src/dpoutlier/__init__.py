@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dpoutlier.bounds import Bounds
     from dpoutlier.category import Category
     from dpoutlier.detectors.choosing import detector
-    from dpoutlier.detectors.explanation import Explanation
+    from dpoutlier.detectors.explanation import Counterfactual, Explanation
     from dpoutlier.detectors.fitted import FittedDetector
     from dpoutlier.detectors.forest import DPForest, Forest
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.pyod_adapter import PyODAdapter
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
+    from dpoutlier.plots import explanation_figure
     from dpoutlier.private_bounds import PrivateBounds
     from dpoutlier.scoring.count_intervals import CountIntervals
     from dpoutlier.statement import PrivacyStatement
@@ -32,6 +33,7 @@ __all__ = [
     "Bounds",
     "Category",
     "CountIntervals",
+    "Counterfactual",
     "DPForest",
     "DPGridKNN",
     "DPMarginals",
@@ -46,6 +48,7 @@ __all__ = [
     "PrivateBounds",
     "PyODAdapter",
     "detector",
+    "explanation_figure",
     "load",
     "merge",
     "secrets_may_travel",
@@ -59,6 +62,7 @@ _HOME = {
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",
+    "Counterfactual": "detectors.explanation",
     "Explanation": "detectors.explanation",
     "FittedDetector": "detectors.fitted",
     "Forest": "detectors.forest",
@@ -70,6 +74,7 @@ _HOME = {
     "PrivateBounds": "private_bounds",
     "PyODAdapter": "detectors.pyod_adapter",
     "detector": "detectors.choosing",
+    "explanation_figure": "plots",
     "load": "detectors.loading",
     "merge": "detectors.merging",
     "secrets_may_travel": "holders.keyed",

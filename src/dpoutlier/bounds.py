@@ -240,8 +240,9 @@ class Bounds:
 
     def _check_names(self, found: tuple[str, ...]) -> None:
         assert self.names is not None
-        unknown = [name for name in found if name not in self.names]
-        absent = [name for name in self.names if name not in found]
+        own, given = set(self.names), set(found)
+        unknown = [name for name in found if name not in own]
+        absent = [name for name in self.names if name not in given]
         if unknown or absent:
             raise InvalidParameterError(
                 "bounds and columns do not match:"

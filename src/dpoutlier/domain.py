@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,16 +77,16 @@ class Domain:
     def n_features(self) -> int:
         return len(self.lower)
 
-    @property
+    @cached_property
     def labels(self) -> tuple[str, ...]:
         """Names for messages, made up where there are none."""
         return self.names or tuple(f"feature {j}" for j in range(len(self.lower)))
 
-    @property
+    @cached_property
     def scales(self) -> tuple[float, ...]:
         return tuple(lattice.scale(low, high) for low, high in zip(self.lower, self.upper, strict=True))
 
-    @property
+    @cached_property
     def axes(self) -> tuple[Axis, ...]:
         return tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in range(len(self.lower)))
 
@@ -95,7 +96,7 @@ class Domain:
     def has_missing_cell(self, j: int) -> bool:
         return self.missing is not None and self.missing[j]
 
-    @property
+    @cached_property
     def missing_positions(self) -> tuple[int, ...]:
         """Where a missing value of each feature goes: to its own cell, or to the first."""
         return tuple(
@@ -107,7 +108,7 @@ class Domain:
             for j, axis in enumerate(self.axes)
         )
 
-    @property
+    @cached_property
     def bought(self) -> tuple[int, ...]:
         """The features whose bounds are bought."""
         return tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Drafted", "draft", "drafted", "to_toml"]
 
 MOST_NUMBERS, MOST_TEXTS = 10, 30
-"""More distinct values than that are no levels, but a range of numbers, or free text."""
+"""More distinct values than that are no levels, but a range of numbers, or free text;"""
+MANY_TEXTS, OFTEN = 300, 20
+"""unless there are so many values that each occurs so often on average."""
 NUMBERS_AT_LEAST = 0.95
 """A column of text in which so many values are numbers is a column of numbers; the others are missing."""
 ABSENT = {"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown"}
@@ -211,16 +213,19 @@ def _of_texts(name: str, texts: Counter[str], gaps: int, missing: str) -> Drafte
     if all(DATE.fullmatch(text) for text in texts):
         return Drafted(name, "date", RANGE, active=False, why=NO_DATE)
     readable = all(text.isprintable() and len(text) <= LONGEST_LEVEL for text in texts)
-    if len(texts) > MOST_TEXTS or not readable or (2 * len(texts) > total > 3):
+    few = len(texts) <= MOST_TEXTS or (len(texts) <= MANY_TEXTS and total >= OFTEN * len(texts))
+    if not few or not readable or (2 * len(texts) > total > 3):
         why = f"{_many(len(texts), 'different text')} in {_many(total, 'value')}: an identifier or free text, left out"
         return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it tells people apart: fit --person")
+    unknown = sorted(text for text in texts if text.lower() in ABSENT)
     levels, cell = [_quoted(text) for text in sorted(texts)], _cell(missing, gaps)
     if sorted(text.lower() for text in texts) == ["false", "true"]:
         return Drafted(name, "truth", _levels(levels, "other = false", cell=cell), active=True, why="")
     if len(texts) == 1:
         why = "the same in the whole sample: what else may it be?"
         return Drafted(name, "text", _levels(levels, cell=cell), active=False, why=why)
-    return Drafted(name, "text", _levels(levels, cell=cell), active=True, why=_why_levels(len(levels)))
+    hint = f"; does {', '.join(unknown)} mean unknown? Left out it counts as other" if unknown else ""
+    return Drafted(name, "text", _levels(levels, cell=cell), active=True, why=_why_levels(len(levels)) + hint)
 
 
 def _of_numbers(

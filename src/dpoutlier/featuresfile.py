@@ -87,6 +87,8 @@ def _entry(name: str, own: Any, entry: Any) -> Any:
     """A pair, a Category or a PrivateBounds."""
     try:
         match own:
+            case [*levels] if levels and all(isinstance(level, str) for level in levels):
+                raise bad(name, "[lower, upper]", levels, f"For levels write {name} = {{levels = {levels!r}}}.")
             case [lower, upper]:
                 return _range(name, lower, upper)
             case {"lower": lower, "upper": upper, **rest} if not rest:

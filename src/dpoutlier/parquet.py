@@ -17,6 +17,14 @@ class ParquetTable:
     def __init__(self, path: str | Path, names: Sequence[str]) -> None:
         self.path, self.names = Path(path), list(names)
 
+    def types(self) -> dict[str, Any]:
+        """The types of the columns, as narwhals calls them: the schema, which is public."""
+        import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
+        import pyarrow.parquet as pq  # noqa: PLC0415
+
+        empty = pq.read_schema(self.path).empty_table().select(self.names)
+        return dict(nw.from_native(empty, eager_only=True).schema)
+
     def batches(self) -> Iterator[Any]:
         """Arrow tables of some rows each."""
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here

@@ -17,6 +17,8 @@ from dpoutlier.partitions.partition import cell_ids
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dpoutlier.detectors.explanation import Explanation
+
 __all__ = ["demo_figure", "explanation_figure"]
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8A8A8A", "#009E73"
@@ -38,18 +40,44 @@ def demo_figure(path: Path, detector: Any, data: Any, rows: Sequence[Any]) -> Pa
     return write_aside(path, lambda stream: figure.savefig(stream, format="png", dpi=130), overwrite=True)
 
 
-def explanation_figure(path: Path, found: Any, given: Mapping[str, Any], number: int, top: int) -> Path:
-    """A bar for each feature: how much it adds to the score beyond a typical row, and what would be usual instead."""
+LONGEST_LABEL = 44
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"
+
+
+def explanation_figure(
+    path: str | Path, found: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
+) -> Path:
+    """Draw why the first point of an explanation scores as it does: a bar for each feature, and what would be usual instead.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ``.png`` or ``.svg`` file; an older one is replaced.
+    found : Explanation
+        Of one point.
+    given : dict, optional
+        The point's values as they were written.
+    number : int
+        What to call the point.
+    top : int
+        How many features.
+    """
+    path, given = Path(path), given or {}
     ranking, grid = found.ranking()[:top], found.k is not None
     figure = Figure(figsize=(9, 1.8 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
     axes = figure.subplots()
     for i, (name, contribution, _) in enumerate(reversed(ranking)):
         axes.barh(i, contribution, color=ORANGE if contribution > 0 else BLUE, height=0.66)
         text, *score = found.instead(name)
-        label = f" {text}" + (f", then {score[0]}" if score else "") if text else ""
+        label = f" {_short(text)}" + (f", then {score[0]}" if score else "") if text else ""
         axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color=GREEN, parse_math=False)
     axes.axvline(0, color=INK, lw=0.8)
-    labels = [f"{name} = {found.value(name, given=given.get(name))}" for name, _, _ in reversed(ranking)]
+    labels = [
+        f"{_short(name)} = {_short(found.value(name, given=given.get(name)))}" for name, _, _ in reversed(ranking)
+    ]
     axes.set_yticks(range(len(ranking)), labels)
     for tick in axes.get_yticklabels():
         tick.set_parse_math(False)  # a name may hold a dollar sign
@@ -61,9 +89,9 @@ def explanation_figure(path: Path, found: Any, given: Mapping[str, Any], number:
     near = "; green: the nearest region that would be usual, where it differs"
     if not grid:
         near = f", typical {found.typical_score:.3g}; green: what would be more usual, and the score then"
-    elif not found.found[0]:
+    elif found.found is None or not found.found[0]:
         near = "; no region within reach is more usual"
-    elif not found.counterfactual().changes:
+    elif not (other := found.counterfactual()) or not other.changes:
         near = f"; its own region gathers {found.k} rows"
     below = f"score {found.scores[0]:.3g}{near}"
     _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)

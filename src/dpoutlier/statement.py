@@ -146,7 +146,7 @@ def privacy_statement(
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, private=private),
         n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
-        partition=f"{partition.name} of {_cells(partition.n_cells)} cells"
+        partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
@@ -205,11 +205,9 @@ def _feature_line(feature: dict[str, Any]) -> str:
     note = f"   {'; '.join(more)}" if more else ""
     if "levels" not in feature:
         return f"  {feature['feature']:<24}{feature['lower']:>12g}{feature['upper']:>12g}{note}"
-    shown, levels = feature["levels"][:8], feature["levels"]
-    text = (" < " if feature["ordered"] else ", ").join(shown) + (
-        f" and {len(levels) - 8} more" if len(levels) > 8 else ""
-    )
-    return f"  {feature['feature']:<24}  {len(levels)} levels: {text}{note}"
+    text = (" < " if feature["ordered"] else ", ").join(feature["levels"])
+    lines = textwrap.wrap(f"{len(feature['levels'])} levels: {text}{note}", 72, break_long_words=False)
+    return f"  {feature['feature']:<24}  " + f"\n{'':<28}".join(lines)
 
 
 def _merged_remarks(merged: Merged) -> list[str]:
@@ -257,7 +255,8 @@ def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
     """What a sparse holder releases; of a merge, what its parts did."""
     rates = [charge.rate for charge in charges if charge.purpose == "counts"]
     expected = float(sum(expected_empty(n_cells, DiscreteLaplace(rate), tau) for rate in rates))
-    return SPARSE.format(tau=f"{tau:,}", expected=f"{expected:,.1f}" if expected >= 1 else f"{expected:.2g}")
+    shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.2g}"
+    return SPARSE.format(tau=f"{tau:,}", expected=shown)
 
 
 def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import is_whole
-from dpoutlier.category import NUMBER, Category, text_of
+from dpoutlier.category import NUMBER, Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
+from dpoutlier.identity import identity
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
 
@@ -64,6 +64,7 @@ def column_names(table: Any) -> list[str] | None:
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
     if isinstance(table, ParquetTable):
+        _check_types(table.types().items())
         return len(table.names)
     n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
@@ -114,7 +115,7 @@ def codes_of(table: Any, name: str, known: dict[str, int]) -> NDArray[np.int64]:
     """A number for each value of a column, -1 for those that are missing. ``known`` has the numbers so far, and takes new ones."""
 
     def code(value: Any) -> int:
-        text = _identity(value)
+        text = identity(value)
         return -1 if text is None else known.setdefault(text, len(known))
 
     return _mapped(_frame(table)[name], code, np.int64)
@@ -150,8 +151,8 @@ def missing_value(table: Any, domain: Domain) -> PointsError:
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
                 f"points have a missing value or {what} in {label}, row {row} (counted from 0): "
-                f"{_original(table, row, j)!r}. Remove or fill such rows ({len(missing)} in this column), or fit with a cell for "
-                "missing values (missing='cell'); input contains NaN or text."
+                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows ({len(missing)} in "
+                "this column), or fit with a cell for missing values (missing='cell')."
             )
     raise AssertionError("no value is missing")
 
@@ -176,19 +177,23 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
         schema = frame.schema
     except nw.exceptions.DuplicateError:
         raise InvalidParameterError("two columns have the same name; give each a name of its own.") from None
-    for name, dtype in schema.items():
+    _check_types(schema.items())
+    return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
+
+
+def _check_types(types: Iterable[tuple[str, Any]]) -> None:
+    for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
             raise InvalidParameterError(
                 f"column {name!r} has type {dtype}; a feature must be a number. Convert or leave it out."
             )
-    return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
 
 
 def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     # What narwhals calls the type of a pandas column of objects depends on its values, hence on all rows.
-    objects = str(getattr(nw.to_native(series), "dtype", "")) == "object"
+    objects = _holds_objects(series)
     try:
         if not objects and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
@@ -205,10 +210,8 @@ def _series_codes(series: nw.Series[Any], category: Category) -> NDArray[np.floa
 
 def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
     """A function of each value, called once for equal ones where the column's type makes that possible."""
-    import narwhals.stable.v2 as nw  # noqa: PLC0415
-
     try:
-        if str(getattr(nw.to_native(series), "dtype", "")) != "object":
+        if not _holds_objects(series):
             import pyarrow as pa  # noqa: PLC0415
             import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -222,6 +225,13 @@ def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) 
     except Exception:  # noqa: BLE001, S110 - text in an unknown encoding, or a type that Arrow cannot encode
         pass
     return np.array([function(value) for value in _objects(series)], dtype)
+
+
+def _holds_objects(series: nw.Series[Any]) -> bool:
+    """Whether a column holds Python's objects. What Arrow would be given of them are their addresses, or depends on all of them."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    return str(getattr(nw.to_native(series), "dtype", "")).lower() == "object"
 
 
 def _objects(series: nw.Series[Any]) -> list[Any]:
@@ -304,20 +314,6 @@ def _parsed(values: list[Any]) -> NDArray[np.float64]:
 def _middle(code: int | None) -> float:
     """Where a level lies in its feature's bounds."""
     return np.nan if code is None else code + 0.5
-
-
-def _identity(value: Any) -> str | None:
-    """The text by which a person is known; None for a missing id. No value can make this fail."""
-    try:
-        if value is None or bool(value != value):  # noqa: PLR0124 - true for what is no number and no time
-            return None
-        if is_whole(value):
-            return str(int(value))  # all digits: two people must not become one
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "surrogateescape")  # for the same reason
-        return text_of(value) if isinstance(value, str | bytes | float | int | np.generic) else str(value)
-    except Exception:  # noqa: BLE001 - objects may raise what they like
-        return None
 
 
 def _number(value: Any) -> float:

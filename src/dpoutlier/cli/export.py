@@ -24,8 +24,9 @@ def export(
     with errors_for_people():
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
+        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
-        detector = load(model)
+        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX))  # refused below, in words that fit
         say_if_compiling()
         query = detector.export_scores(output, sql, table=table, overwrite=force)
         if sql is None:

@@ -39,11 +39,11 @@ def _format(path: Path) -> str:
 
 
 @contextmanager
-def _records(path: Path) -> Iterator[Any]:
+def _records(path: Path, errors: str = "replace") -> Iterator[Any]:
     """A reader of records that takes any bytes: what is no UTF-8 becomes a mark that parses as no number."""
     before = csv.field_size_limit(LONGEST_FIELD)
     try:
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
+        with path.open(newline="", encoding="utf-8-sig", errors=errors) as stream:
             yield csv.reader(stream)
     finally:
         csv.field_size_limit(before)
@@ -77,42 +77,62 @@ def _check_columns(path: Path, found: list[str], wanted: tuple[str, ...], *, sho
         if any("\0" in name or "\ufffd" in name for name in found):
             hint += " The file must be in UTF-8."
         raise InvalidParameterError(
-            f"{path} has no column {', '.join(map(repr, absent))}, which the features name.{hint}"
+            f"{path} has no column {', '.join(map(repr, absent))}, which the features or --person name.{hint}"
         )
     doubled = sorted({name for name in (found if show else wanted) if found.count(name) > 1})
     if doubled:
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
 
 
-def read_reference(path: Path, names: tuple[str, ...], text: tuple[str, ...] = ()) -> pa.Table | ParquetTable:
+def read_reference(
+    path: Path, names: tuple[str, ...], text: tuple[str, ...] = (), person: str | None = None
+) -> pa.Table | ParquetTable:
     """The named columns of reference rows, read in silence: what does not parse is missing. Parquet is read by the fit.
 
-    Columns named in ``text`` stay as they are written.
+    Columns named in ``text`` stay as they are written, and so does that of people, byte for byte: ids in an unknown encoding must
+    not become one.
     """
     found = _header(path)
+    names = names if person is None else (*names, person)
     _check_columns(path, found, names, show=False)
     if _format(path) == ".parquet":
         return ParquetTable(path, names)
     try:
-        return _reference_csv(path, found, names, text)
+        return _reference_csv(path, found, names, text, person)
     except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
         pass
     raise ReferenceDataError(UNREADABLE.format(path=path))
 
 
-def _reference_csv(path: Path, found: list[str], names: tuple[str, ...], text: tuple[str, ...]) -> pa.Table:
+def _reference_csv(
+    path: Path, found: list[str], names: tuple[str, ...], text: tuple[str, ...], person: str | None
+) -> pa.Table:
     """A record with too few or too many fields is no row. In a file of one column an empty line is a missing value."""
     wanted = [found.index(name) for name in names]
-    schema = pa.schema([(name, pa.string() if name in text else pa.float64()) for name in names])
+    kinds = {**dict.fromkeys(text, pa.string()), person: pa.binary()}
+    schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in names])
     parts = []
-    with _records(path) as records:
+    with _records(path, "surrogateescape") as records:
         next(records)
         for batch in _batches(records):
             whole = [row or [""] for row in batch if len(row or [""]) == len(found)]
-            written = [pa.array([row[j] for row in whole], pa.string()) for j in wanted]
-            columns = [one if name in text else tables.numbers(one) for name, one in zip(names, written, strict=True)]
+            columns = [
+                _column([row[j] for row in whole], kinds.get(name)) for name, j in zip(names, wanted, strict=True)
+            ]
             parts.append(pa.table(columns, schema))
     return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _column(values: list[str], kind: pa.DataType | None) -> Any:
+    """A column as text, as bytes, or as numbers."""
+    if kind == pa.binary():
+        return pa.array([value.strip().encode("utf-8", "surrogateescape") for value in values], kind)
+    try:
+        text = pa.array(values, pa.string())
+    except UnicodeEncodeError:  # bytes that are no UTF-8
+        readable = [value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
+        text = pa.array(readable, pa.string())
+    return tables.numbers(text) if kind is None else text
 
 
 def _batches(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:

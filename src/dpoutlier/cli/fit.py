@@ -112,7 +112,6 @@ def fit(
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
-        ids = () if person is None else (person,)
         if person in bounds.names:
             raise bad("--person", "a column that is no feature", person)
         if as_epsilon(epsilon) is None:
@@ -147,7 +146,7 @@ def fit(
         check_target(output, overwrite=force)
         say_if_compiling()
         with working("reading and counting"):
-            unfitted.fit(read_reference(reference, (*bounds.names, *ids), (*bounds.text_features, *ids)))
+            unfitted.fit(read_reference(reference, bounds.names, bounds.text_features, person))
         path = unfitted.save(output, overwrite=force)
         console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
         console().print(f"\nWrote {path}", soft_wrap=True, markup=False)

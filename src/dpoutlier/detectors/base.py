@@ -33,28 +33,25 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             "does not cover. Fit on reference rows, then predict on other points."
         )
 
-    def _table(self, X: Any) -> Any:
+    def _table(self, X: Any, declared: Bounds) -> Any:
         """An empty list has no columns; the bounds may tell how many it would have."""
-        n_features = self._declared().n_features
+        n_features = declared.n_features
         empty = isinstance(X, list | tuple) and not X and n_features is not None
         return np.empty((0, n_features or 0)) if empty else X
 
     def _declared(self) -> Bounds:
         return Bounds.of(self.bounds, self.categories, self.missing)
 
-    def _declared_domain(self, X: Any) -> Domain:
+    def _declared_domain(self, X: Any, declared: Bounds) -> Domain:
         """The domain of ``X`` from what is declared and from the schema, which is public."""
         n_columns, names = tables.number_of_columns(X), tables.column_names(X)
         if self.person is None:
-            return self._declared().domain(n_columns, names)
+            return declared.domain(n_columns, names)
         if names is None or self.person not in names:
             raise bad("person", "the name of a column", self.person, "Pass a data frame that has this column.")
-        return self._declared().domain(n_columns - 1, [name for name in names if name != self.person])
-
-    def _features_of(self, X: Any) -> Any:
-        """The table without the column that tells people apart: points need none, and may have it."""
-        names = None if self.person is None else tables.column_names(X)
-        return X if names is None or self.person not in names else tables.without(X, str(self.person))
+        if self.person in (declared.names or ()):
+            raise bad("person", "a column that is no feature", self.person)
+        return declared.domain(n_columns - 1, [name for name in names if name != self.person])
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)

@@ -196,7 +196,7 @@ class Explanation:
                 return missing_word(domain, j) if written is None else f"{written} ({missing_word(domain, j)})"
             text = number_text(value) if written is None else written
             outside = bool(domain.outside(self._source.values[point])[j])
-            bounds = f"{number_text(domain.lower[j])} to {number_text(domain.upper[j])}"
+            bounds = f"{domain.lower[j]:.6g} to {domain.upper[j]:.6g}"
             return f"{text} (outside {bounds})" if outside else text
         code = None if math.isnan(value) else int(value)
         name = missing_word(domain, j) if code is None else category.names[code]
@@ -225,14 +225,20 @@ class Explanation:
         typical = "" if self._cells is not None else f", where a typical row has {self.typical_score:.4g}"
         table = Table(title=f"{called}: outlier score {self.scores[point]:.4g}{typical}", title_justify="left")
         table.caption, table.caption_justify = self.note(point, top), "left"
-        names = ["feature", "value", "contribution", "instead"]
-        for column in names if self._cells is not None else [*names, "score then", "empty cells"]:
-            table.add_column(column, justify="left" if column in {"feature", "instead"} else "right")
+        names = ["feature", "value", "adds", "instead"]
+        for column in names if self._cells is not None else [*names, "then", "empty"]:
+            words = column in {"feature", "value", "instead"}
+            table.add_column(
+                column,
+                justify="left" if column in {"feature", "instead"} else "right",
+                overflow="fold",
+                no_wrap=not words,
+            )
         for feature, contribution, empty in self.ranking(point)[:top]:
             value = self.value(feature, point, (given or {}).get(feature))
             cells = [feature, value, f"{contribution:+.3f}", *self.instead(feature, point)]
             if self._cells is None:
-                cells.append("not looked at" if math.isnan(empty) else f"{100 * empty:.0f} %")
+                cells.append("unseen" if math.isnan(empty) else f"{100 * empty:.0f} %")
             table.add_row(*map(Text, cells))
         return table
 
@@ -249,15 +255,17 @@ class Explanation:
 
     def note(self, point: int = 0, top: int | None = None) -> str:
         """What stands below the table."""
+        assert self._source
         ranking = self.ranking(point)
         left = ranking[len(ranking) if top is None else top :]
         others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""
         if self._cells is None:
             return (
-                f"Contributions add up to the difference of the scores{others}. Instead: the nearest values of one feature, all "
-                "others held, that would be typical, or if none would, half as good as can be."
+                f"What features add makes the difference of the scores{others}. Instead: the nearest values of one feature, all "
+                "others held, that would be typical, or if none would, half as good as can be; then: the score there, at most. "
+                "Empty: share of the cells that look at the feature and hold no more than noise."
             )
-        return f"Contributions add up to the score{others}. {self._region_note(point)}"
+        return f"What features add makes the score{others}. {self._region_note(point)}"
 
     def _region_note(self, point: int) -> str:
         whole = self._of_region(point, None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier import tables
 from dpoutlier.detectors.explanation import Explained, Explanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
@@ -149,6 +150,12 @@ class HoldsModel(ScoresPoints):
                 positions, model.partition, model.counts, model.noise_laws, level=level, steps=steps
             ),
         )
+
+    def _features_of(self, X: Any) -> Any:
+        """The table without the column that tells people apart: points need none, and may have it."""
+        person = self.model_.guarantee.person if hasattr(self, "model_") else None
+        names = None if person is None else tables.column_names(X)
+        return X if names is None or person not in names else tables.without(X, str(person))
 
     def _fitted_domain(self) -> Domain:
         return self.model_.domain

@@ -246,7 +246,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         if isinstance(
             model.counts, SparseCounts
         ):  # the size itself is not kept: the least that gives the same threshold
-            (rate,) = (charge.rate for charge in model.charges if charge.purpose == "counts")
+            rate = next(charge.rate for charge in model.charges if charge.purpose == "counts")
             size = least_size_for(model.partition.n_cells, DiscreteLaplace(rate), model.counts.tau)
             arguments["sparse_size"] = size
         return {

@@ -72,7 +72,7 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     _check_epsilon(merged)
     model = Model(
         detector=first.detector,
-        domain=next((model.domain for _, model in named if model.domain.bought), first.domain),
+        domain=first.domain,
         partition=first.partition,
         scorer=first.scorer.with_noise(merged.rate),
         counts=added([model.counts for _, model in named]),
@@ -134,9 +134,11 @@ def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
     """Refuse to add what does not count the same things in the same unit."""
     for what, one, two in zip(ALIKE, _alike(first[1]), _alike(other[1]), strict=True):
         if one != two:
+            bought = first[1].domain.bought or other[1].domain.bought
+            hint = " Bought bounds hardly ever agree: buy them once, and let the others declare them." if bought else ""
             raise InvalidParameterError(
                 f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(two)}. Releases add up only if they agree "
-                "in it; custodians must choose it together before they fit."
+                f"in it; custodians must choose it together before they fit.{hint}"
             )
 
 
@@ -145,6 +147,7 @@ ALIKE = (
     "their features",
     "their lower bounds",
     "their upper bounds",
+    "which bounds were bought, and within which range",
     "their levels",
     "their cells for missing values",
     "their bins or trees",
@@ -162,6 +165,7 @@ def _alike(model: Model) -> tuple[Any, ...]:
         model.domain.names,
         model.domain.lower,
         model.domain.upper,
+        model.domain.outer,
         model.domain.categories,
         model.domain.missing,
         model.partition.to_json(),

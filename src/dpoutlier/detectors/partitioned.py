@@ -44,13 +44,15 @@ class PartitionedDetector(HoldsModel, Detector):
         """How to make the partition from (number of rows or None, epsilon per row)."""
 
     @abstractmethod
-    def _plan(self, domain: Domain) -> Plan: ...
+    def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
+        """Every public choice; ``bounds_share`` of epsilon goes to bounds, None if none are bought."""
 
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
         """Fit on the reference rows ``X``; ``y`` is ignored."""
-        X = self._table(X)
-        domain = self._declared_domain(X)
-        self.model_ = fit_model(X, self._plan(domain))
+        declared = self._declared()
+        X = self._table(X, declared)
+        domain = self._declared_domain(X, declared)
+        self.model_ = fit_model(X, self._plan(domain, declared.share()))
         self._keep_schema(domain)
         return self
 
@@ -67,7 +69,7 @@ class PartitionedDetector(HoldsModel, Detector):
         domain = model.domain
         histogram = model.score_histogram
         return {
-            "bounds": Bounds.of_domain(domain, _bounds_share(model)),
+            "bounds": Bounds.of_domain(domain, _share_for_bounds(model)),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
@@ -75,27 +77,23 @@ class PartitionedDetector(HoldsModel, Detector):
         """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
         return False
 
-    def _bounds_share(self) -> Fraction:
-        """Share of epsilon for bounds; 0 if none are bought."""
-        share = self._declared().share()
-        return Fraction(0) if share is None else Fraction(repr(share))
-
     def _target_fpr(self) -> float | None:
         return None if self.target_fpr is None else share(target_fpr=self.target_fpr)
 
     target_fpr: Any
 
 
-def _bounds_share(model: Model) -> float:
-    """Share of epsilon that bounds cost."""
-    paid = [charge.epsilon for charge in model.charges if charge.purpose == "bounds"]
-    return float(paid[0] / model.guarantee.epsilon) if paid and model.guarantee.epsilon else 0.1
+def _share_for_bounds(model: Model) -> float:
+    """Share of epsilon that bounds cost; of a merge, in its first part."""
+    charges = model.charges if model.merged is None else model.merged.parts[0].charges
+    total = sum((charge.epsilon for charge in charges), Fraction(0))
+    return next((float(charge.epsilon / total) for charge in charges if charge.purpose == "bounds"), 0.1)
 
 
 class ExactDetector(PartitionedDetector):
     """A twin: exact counts, and a guarantee that promises nothing."""
 
-    def _plan(self, domain: Domain) -> Plan:
+    def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         name = type(self).__name__
         return Plan(
             detector=name,
@@ -103,7 +101,7 @@ class ExactDetector(PartitionedDetector):
             partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name),)),
-            bounds_share=self._bounds_share(),
+            bounds_share=Fraction(repr(bounds_share or 0)),
             n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
             n_jobs=thread_count(self.n_jobs),
@@ -153,7 +151,7 @@ class PrivateDetector(PartitionedDetector):
             )
         return int(self.n_hint)
 
-    def _plan(self, domain: Domain) -> Plan:
+    def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         if self.unsafe_seed is not None and not is_whole(self.unsafe_seed):
             raise bad("unsafe_seed", "a whole number or None", self.unsafe_seed)
         return Plan(
@@ -162,7 +160,7 @@ class PrivateDetector(PartitionedDetector):
             partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
-            bounds_share=self._bounds_share(),
+            bounds_share=Fraction(repr(bounds_share or 0)),
             holder=one_of(HOLDERS, holder=self.holder),
             sparse_size=at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
             n_hint=self._checked_n_hint(),

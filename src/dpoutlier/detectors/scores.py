@@ -133,7 +133,8 @@ class ScoresPoints(ABC):
         if not isinstance(point, Mapping):
             raise bad("point", "a dict from feature to value", type(point).__name__)
         names: tuple[Any, ...] = domain.names or tuple(range(domain.n_features))
-        absent, unknown = [n for n in names if n not in point], [n for n in point if n not in names]
+        known = set(names)
+        absent, unknown = [n for n in names if n not in point], [n for n in point if n not in known]
         if absent or unknown:
             what = f"lacks {absent}" if absent else f"has {unknown}, which the fit does not know"
             raise PointsError(f"the point {what}; its features must be {list(names)}.")

@@ -68,6 +68,12 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
     _check_kind(model)
     _check_charges(model)
     _check_canonical(model, manifest, arrays)
+    stated, known = manifest["statement"], model.privacy_statement().to_dict()
+    if any(
+        stated[key] != known[key]
+        for key in ("private", "publishable", "epsilon", "epsilon_in_use", "delta", "neighbours")
+    ):
+        raise ModelFileError("the statement in the model file is not that of its content.")
     if model.publishable is not manifest["publishable"]:
         raise ModelFileError("the model file says that it is publishable, and its content is not.")
     return model
@@ -105,8 +111,14 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
         neighbours=Neighbours(content["neighbours"]),
         rows_per_person=content["rows_per_person"],
         voided_by=tuple(str(reason) for reason in content["voided_by"]),
-        person=content.get("person"),
+        person=_text_or_nothing(content.get("person")),
     )
+
+
+def _text_or_nothing(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ModelFileError("the model file has something else where a text should be.")
+    return value
 
 
 def _charge(content: dict[str, Any]) -> Charge:
@@ -152,10 +164,8 @@ def _check_merged(model: Model, merged: Merged) -> None:
         _check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)
         bought = {charge.purpose for charge in part.charges}
-        parts = {"threshold": "threshold" in bought, "bounds": "bounds" in bought and bool(model.domain.bought)}
+        parts = {"threshold": "threshold" in bought, "bounds": bool(model.domain.bought)}
         _check_bought(part.charges, own, model.domain, model.partition, **parts)
-    if model.domain.bought and not any(charge.purpose == "bounds" for charge in model.charges):
-        raise ModelFileError("the bounds of the model file were bought, and no part paid for them.")
     if model.charges != merged.charges:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:

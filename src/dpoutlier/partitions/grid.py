@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -72,7 +72,7 @@ class Grid:
     def n_cells(self) -> int:
         return math.prod(self.sizes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Cells along each feature: its bins, and one for missing values where it has that."""
         return tuple(b + axis.missing for b, axis in self._features())
@@ -210,5 +210,5 @@ def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int, levels: 
     """
     d = n_features
     cells = max(n_rows * epsilon_counts / 10, 1.0) ** (2 * d / (2 + d))
-    wanted = (cells / math.prod(levels)) ** (1 / max(d - len(levels), 1))
+    wanted = math.exp((math.log(cells) - sum(map(math.log, levels))) / max(d - len(levels), 1))
     return int(min(max(round(wanted), 2), MOST_BINS))

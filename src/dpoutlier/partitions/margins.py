@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ class Margins:
     def n_cells(self) -> int:
         return sum(self.sizes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Cells of each feature: its bins, and one for missing values where it has that."""
         return tuple(b + axis.missing for b, axis in zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
@@ -80,7 +81,7 @@ class Margins:
     def cells_per_row(self) -> int:
         return len(self.bins)
 
-    @property
+    @cached_property
     def first(self) -> NDArray[np.int64]:
         """Id of the first bin of each feature."""
         return np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ from dpoutlier.partitions.trees import (
 
 __all__ = ["MixedTrees", "TreeAxis", "trees_of"]
 
+MOST_LEVELS = 2**25
 SHUFFLE = 1024
 """What a word of the public stream is for: the order in which cuts see the levels of a tree's feature."""
 
@@ -72,6 +73,12 @@ class MixedTrees:
         if not self.axes or plain(self.axes) != self.axes:
             raise bad("axes", "of several kinds; trees over plain numbers are Trees", self.axes)
         check_trees(len(self.axes), self.n_trees, self.depth, self.subspace, self.seed)
+        levels = self.n_trees * min(max(self.subspace), len(self.axes)) * max(axis.levels for axis in self.axes)
+        if levels > MOST_LEVELS:
+            raise InvalidParameterError(
+                f"n_trees={self.n_trees} would part up to {levels:,} levels, and at most {MOST_LEVELS:,} are possible. Use fewer "
+                "trees, or declare fewer levels."
+            )
         if self.n_cells > MOST_LEAVES:
             raise InvalidParameterError(
                 f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MOST_LEAVES:,} are "
@@ -98,16 +105,16 @@ class MixedTrees:
     def cells_per_row(self) -> int:
         return self.n_trees
 
-    @property
+    @cached_property
     def trees(self) -> tuple[tuple[TreeAxis, ...], ...]:
         """The axes of each tree that have more than one cell."""
         return _grown(self)
 
-    @property
+    @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(axis.size for axis in tree) for tree in self.trees]
 
-    @property
+    @cached_property
     def first(self) -> NDArray[np.int64]:
         """Id of the first leaf of each tree."""
         return np.append(0, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]).astype(np.int64)
@@ -195,6 +202,8 @@ def _axis(key: NDArray[np.uint64], tree: int, i: int, feature: int, axis: Axis, 
         found = line_cuts(words, 1, 0, 2**32, cuts)
         found += [MISSING] * axis.missing
         return TreeAxis(feature, len(found) + 1, tuple(found), ())
+    if not cuts and not axis.missing:
+        return TreeAxis(feature, 1, (), (0,) * axis.levels)
     groups = _level_groups(words, 1, list(range(axis.levels)), cuts)
     if axis.unordered:
         order = np.argsort(public_words(key, tree, SHUFFLE + i, axis.levels), kind="stable").tolist()

@@ -38,7 +38,9 @@ def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
     found, left = np.empty((1, 0), np.int64), np.array([steps])
     axes = each_axis(grid.axes, grid.n_features)
     for own, bins, axis in zip(home.tolist(), grid.bins, axes, strict=True):
-        choices = np.arange(bins + axis.missing)
+        near = np.arange(max(own - steps, 0), min(own + steps, bins - 1) + 1)
+        absent = np.full(int(axis.missing), bins)
+        choices = np.arange(bins + axis.missing) if axis.unordered or own == bins else np.append(near, absent)
         jumps = (choices != own) & (axis.unordered | (own == bins) | (choices == bins))
         taken = np.where(jumps, 1, np.abs(choices - own))
         choices, taken = choices[taken <= steps], taken[taken <= steps]

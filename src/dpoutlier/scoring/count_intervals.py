@@ -108,10 +108,12 @@ def _of_regions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Noisy rows and number of cells of the region around each point; points in the same cell share it."""
     homes, which = np.unique(home_bins(grid, positions), axis=0, return_inverse=True)
-    regions = [cells_within(grid, home, steps) for home in homes]
-    totals = np.array([_whole(noisy_counts(counts, ids)).sum() for ids in regions], np.int64)
-    sizes = np.array([len(ids) for ids in regions], np.int64)
-    return totals[which.reshape(-1)], sizes[which.reshape(-1)]
+    found = np.empty((len(homes), 2), np.int64)
+    for region, home in zip(found, homes, strict=True):  # one at a time: together they may be large
+        ids = cells_within(grid, home, steps)
+        region[:] = _whole(noisy_counts(counts, ids)).sum(), len(ids)
+    totals, sizes = found[which.reshape(-1)].T
+    return totals, sizes
 
 
 def _whole(counts: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.axes import MISSING, Axis, each_axis
+from dpoutlier.axes import MISSING, Axis, each_axis, level_position
 from dpoutlier.holders.holder import NoisyCounts, kernel_table, noisy_counts
 from dpoutlier.kernels.walk import GATHERED
 from dpoutlier.lattice import POSITIONS
@@ -113,7 +113,7 @@ def usual_cell(
 
 def middle_of(cell: int, bins: int) -> int:
     """The position in the middle of a feature's cell."""
-    return MISSING if cell == bins else (2 * cell + 1) * POSITIONS // (2 * bins)
+    return MISSING if cell == bins else level_position(cell, bins)
 
 
 def parts_of_score(

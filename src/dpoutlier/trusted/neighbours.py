@@ -21,8 +21,8 @@ __all__ = ["ReferenceNeighbours"]
 def embedded(positions: NDArray[np.uint32], axes: Sequence[Axis]) -> NDArray[np.float64]:
     """Rows as points of a space whose Euclidean distance is the one that is meant.
 
-    Numbers and ordered levels are coordinates in [0, 1). Unordered levels are corners 1 apart. A missing value that has a cell is
-    1 away from the middle of its line, across it.
+    Numbers and ordered levels are coordinates in [0, 1). Unordered levels are corners 1 apart. A missing value that has a cell lies
+    across the middle of its line, 1 away from both of its ends.
     """
     parts = []
     for j, axis in enumerate(axes):
@@ -32,7 +32,7 @@ def embedded(positions: NDArray[np.uint32], axes: Sequence[Axis]) -> NDArray[np.
             parts.append((level[:, np.newaxis] == np.arange(axis.levels)) / np.sqrt(2))
         elif axis.missing:
             absent = positions[:, j] == MISSING
-            parts.append(np.column_stack([np.where(absent, 0.5, own), absent]))
+            parts.append(np.column_stack([np.where(absent, 0.5, own), np.sqrt(0.75) * absent]))
         else:
             parts.append(own[:, np.newaxis])
     return np.concatenate(parts, axis=1)

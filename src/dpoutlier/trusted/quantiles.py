@@ -20,7 +20,6 @@ from dpoutlier.noise.choice import permute_and_flip
 from dpoutlier.noise.sources import ByteSource
 
 __all__ = [
-    "CHOICES_PER_FEATURE",
     "HIGH",
     "LOW",
     "WIDENING",
@@ -34,7 +33,6 @@ __all__ = [
 
 LOW, HIGH = Fraction(1, 4), Fraction(3, 4)
 WIDENING = 3.0  # times the width between the quantiles, on both sides: Tukey's outer fences
-CHOICES_PER_FEATURE = 2
 
 STEPS = 1024  # of the same length, over the outer range
 BITS = 6  # after the first, of the floats that are edges
@@ -91,18 +89,19 @@ class EdgeCounts:
 
     def __init__(self, outer: Sequence[Outer]) -> None:
         self.outer = [(float(lower), float(upper)) for lower, upper in outer]
-        self._counts = [np.zeros(len(candidates(one)) - 1, np.int64) for one in self.outer]
+        self._edges = [(candidates(one), _guide(one)) for one in self.outer]
+        self._counts = [np.zeros(len(edges) - 1, np.int64) for edges, _ in self._edges]
 
     def add(self, columns: Sequence[NDArray[Any]]) -> None:
         """Count a block of rows: one array of floats for each feature, all of the same length."""  # (P8)
         assert len(columns) == len(self.outer)
         # In blocks that stay in a cache: an array of rows is read here once for each of its columns.
         for first in range(0, max(map(len, columns), default=0), BLOCK):
-            for column, outer, counts in zip(columns, self.outer, self._counts, strict=True):
+            for column, edges, counts in zip(columns, self._edges, self._counts, strict=True):
                 part = column[first : first + BLOCK]
                 if part.dtype not in (np.float32, np.float64):
                     part = part.astype(np.float64)
-                count_between(part, candidates(outer), _guide(outer), counts)
+                count_between(part, *edges, counts)
 
     def between(self, feature: int) -> NDArray[np.int64]:
         """Rows in each bin."""
@@ -140,7 +139,7 @@ def buy_bounds(
 ) -> list[Outer]:
     """For each feature the lower edge of the bin chosen for ``low``, and the upper edge of the one chosen for ``high``.
 
-    Each of the ``CHOICES_PER_FEATURE`` choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private:
+    Each of the two choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private:
     the best bins, and the outermost of equally good ones.
     """
     return [_buy_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]

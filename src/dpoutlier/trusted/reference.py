@@ -15,7 +15,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
-from dpoutlier.trusted.people import kept_rows
+from dpoutlier.trusted.people import Block, kept_rows, places_of
 
 __all__ = ["UNREADABLE", "Reference", "read_reference"]
 
@@ -81,11 +81,12 @@ def read_reference(reference: Any, domain: Domain, person: str | None = None, ro
         return Reference(reference, domain)
     known: dict[str, int] = {}
 
-    def blocks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint32]]]:
+    def blocks() -> Iterator[Block]:
         parts = reference.batches() if isinstance(reference, ParquetTable) else iter([reference])
         for part in parts:
-            ids = tables.codes_of(part, person, known)
-            yield ids, Rows(tables.values(tables.without(part, person), domain), domain)[:]
+            rows = Rows(tables.values(tables.without(part, person), domain), domain)
+            values = np.column_stack([column.astype(np.float64) for column in rows.columns])
+            yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.bought), values)
 
     kept = _read(lambda: kept_rows(blocks, rows_per_person))
     return Reference(tables.without(reference, person), domain, kept)
