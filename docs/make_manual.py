@@ -20,7 +20,7 @@ written aside and renamed when they are complete; an existing file is replaced o
 In a CSV file the first line names the columns. [Features](features-file.md) are found by name, other columns are ignored by
 `fit` and passed through by `score`. In *reference* rows whatever does not parse as a number is missing, and a line with
 too few or too many fields is no row; neither is ever reported, since a message would tell something about a row. In
-*points* both are errors that say where.
+*points* both are errors that say where; but in a feature that has a cell for missing values what does not parse is missing.
 
 This page is written by `make manual` from what `--help` prints.
 """

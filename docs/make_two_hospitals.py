@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 from dpoutlier import DPForest, merge
 
 EPSILONS = (0.1, 0.3, 1.0)
-SPLITS = 50
+SPLITS = 200
 N_HINT = 300
 """Public: about as many rows as both hospitals agreed to bring together."""
 OUTLIERS = 10

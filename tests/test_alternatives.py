@@ -292,3 +292,11 @@ def test_missing_is_never_mistaken_for_a_level():
     words = [place_of(Stretch(Fraction(i, 4), Fraction(i + 1, 4)), domain, 0, differs=True).text for i in range(4)]
     assert words == ["missing", "there", "other", "(missing)"]
     assert number_text(1 / 3) == "0.3333333333"
+
+
+def test_for_a_missing_value_all_that_it_could_have_been_is_as_near():
+    """So it is told where the point would score least, wherever on the line that lies."""
+    rows = pd.DataFrame({"x": [5.0] * 40 + [95.0] * 60, "y": [1.0] * 100})
+    twin = Marginals({"x": (0, 100), "y": (0, 2)}, bins=10, missing=["x"]).fit(rows)
+    other = twin.explain(pd.DataFrame({"x": [np.nan], "y": [1.0]})).counterfactual(feature="x")
+    assert (other.changes["x"].lower, other.changes["x"].upper) == (90, 100)

@@ -351,3 +351,19 @@ def test_a_draft_with_nothing_filled_in_says_what_to_do(sample):
     run("features", "new.csv", "--schema")
     printed = run("plan", "--rows", "10", "--features", "features.toml", "--epsilon", "1", code=2)
     assert "take away the # before the features to be used" in printed
+
+
+def test_ranges_of_whole_numbers_end_in_whole_numbers():
+    for values in ([1, 2, 3], [0, 1], [7, 9, 11, 12]):
+        lower, upper = entry(values)
+        assert lower == int(lower) <= min(values)
+        assert upper == int(upper) >= max(values)
+
+
+def test_many_texts_that_occur_often_are_levels_and_marks_of_unknown_are_asked_about():
+    texts = [f"country {i % 42}" for i in range(42 * 20)] + ["?"] * 20
+    (line,) = drafted(pa.table({"country": texts}))
+    assert line.active
+    assert "does ? mean unknown?" in line.why
+    (line,) = drafted(pa.table({"country": texts[: 42 * 10]}))
+    assert not line.active

@@ -167,3 +167,12 @@ def test_impossible_levels_are_refused(level):
 
 def test_a_level_is_the_number_that_was_written():
     assert as_level(0.95) == as_level(np.float64(0.95)) == as_level(Fraction(19, 20)) == Fraction(19, 20)
+
+
+def test_a_sum_takes_the_next_width_where_its_coverage_is_too_close_to_call():
+    """Coverages of sums are floats: one that passes the level by less than the slack does not count as passing."""
+    noise = SummedNoise((DiscreteLaplace(Fraction(1, 2)),), 5)
+    t = 9
+    close, clear = (Fraction(noise.coverage(t)).limit_denominator(10**15) - Fraction(part, 10**10) for part in (5, 50))
+    assert noise.half_width(close) == t + 1
+    assert noise.half_width(clear) == t

@@ -225,3 +225,13 @@ def test_people_whose_numbers_are_close_stay_apart():
     ids = [2**53, 2**53 + 1, 2**62, 2**62 + 1, 2**53]
     for table in (pa.table({"id": ids}), pd.DataFrame({"id": ids}), pd.DataFrame({"id": ids}, dtype=object)):
         assert tables.codes_of(table, "id", {}).tolist() == [0, 1, 2, 3, 0]
+
+
+def test_equal_values_of_a_column_are_looked_at_once():
+    """Text of a million rows has few levels: a look at each row would take seconds."""
+    calls = []
+    table = pa.table({"a": ["x", "y"] * 500 + [None]})
+    found = tables._mapped(tables._frame(table)["a"], lambda value: calls.append(value) or len(calls), np.int64)
+    assert len(calls) == 3
+    assert found[:4].tolist() == [1, 2, 1, 2]
+    assert found[-1] == 3

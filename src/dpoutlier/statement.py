@@ -206,7 +206,9 @@ def _feature_line(feature: dict[str, Any]) -> str:
     if "levels" not in feature:
         return f"  {feature['feature']:<24}{feature['lower']:>12g}{feature['upper']:>12g}{note}"
     text = (" < " if feature["ordered"] else ", ").join(feature["levels"])
-    lines = textwrap.wrap(f"{len(feature['levels'])} levels: {text}{note}", 72, break_long_words=False)
+    lines = textwrap.wrap(
+        f"{len(feature['levels'])} levels: {text}{note}", 72, break_long_words=False, break_on_hyphens=False
+    )
     return f"  {feature['feature']:<24}  " + f"\n{'':<28}".join(lines)
 
 

@@ -162,6 +162,8 @@ def read_names(path: Path) -> pa.Schema:
 def read_sample(path: Path) -> pa.Table:
     """All columns of a public sample."""
     found = _header(path)
+    if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
+        raise InvalidParameterError(f"{path} has one column {found[0]!r}. Values must be separated by commas.")
     _check_columns(path, found, (), show=True)
     return _public(path, found)
 

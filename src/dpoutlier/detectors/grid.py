@@ -54,7 +54,7 @@ class GridKNN(_OnGrid, ExactDetector):
     k, weighted, distance, max_depth, max_cells, exhausted
         See :class:`DPGridKNN`.
     bins : int or sequence of int
-        Bins per feature.
+        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
     target_fpr : float, optional
         Set the threshold so that about this share of the reference rows lies above it.
     n_jobs : int, optional
@@ -126,7 +126,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     k : int
         Noisy rows to gather.
     bins : int, sequence of int, or "auto"
-        Bins per feature; "auto" takes them from ``n_hint``, epsilon and the number of features.
+        Bins per feature; "auto" takes them from ``n_hint``, epsilon and the number of features. Where a feature has levels,
+        they are its bins, whatever is said here.
     weighted : bool
         Sum of count times distance, instead of the last distance.
     distance : {"cell", "point"}

@@ -41,7 +41,7 @@ class Marginals(_OfMargins, ExactDetector):
     bounds, categories, missing
         The public features, as for :class:`DPForest`.
     bins : int or sequence of int
-        Bins per feature.
+        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
     target_fpr : float, optional
         Set the threshold so that about this share of the reference rows lies above it.
     n_jobs : int, optional
@@ -103,7 +103,7 @@ class DPMarginals(_OfMargins, PrivateDetector):
     n_hint : int or "buy", optional
         Not needed: no rule here uses the number of rows, and nothing is bought.
     bins : int or sequence of int
-        Bins per feature.
+        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
     target_fpr : float, optional
         Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
     threshold_share : float

@@ -111,6 +111,17 @@ class MixedTrees:
         return _grown(self)
 
     @cached_property
+    def leaf_axes(self) -> list[list[LeafAxis]]:
+        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
+        return [
+            [
+                LeafAxis(own.feature, len(own.cells), own.cuts, tuple(c * stride for c in own.cells or range(own.size)))
+                for own, stride in zip(tree, _strides(shape), strict=True)
+            ]
+            for tree, shape in zip(self.trees, self.shapes, strict=True)
+        ]
+
+    @cached_property
     def shapes(self) -> list[tuple[int, ...]]:
         return [tuple(axis.size for axis in tree) for tree in self.trees]
 
@@ -166,6 +177,10 @@ def trees_of(axes: Sequence[Axis], n_trees: int, depth: int, subspace: Any, seed
     trees = Trees.of(len(axes), n_trees, depth, subspace, seed)
     mixed = plain(axes)
     return MixedTrees(mixed, trees.n_trees, trees.depth, trees.subspace, trees.seed) if mixed else trees
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[at + 1 :]) for at in range(len(shape))]
 
 
 def most_cuts(axis: Axis) -> int:
@@ -226,15 +241,4 @@ def _level_groups(words: list[int], k: int, levels: list[int], cuts: int) -> lis
 
 @lru_cache(maxsize=8)
 def _arrays(trees: MixedTrees) -> LeafArrays:
-    found = []
-    for tree in trees.trees:
-        strides = [math.prod(axis.size for axis in tree[at + 1 :]) for at in range(len(tree))]
-        found.append(
-            [
-                LeafAxis(
-                    axis.feature, len(axis.cells), axis.cuts, tuple(c * stride for c in axis.cells or range(axis.size))
-                )
-                for axis, stride in zip(tree, strides, strict=True)
-            ]
-        )
-    return leaf_arrays(trees.first, found)
+    return leaf_arrays(trees.first, trees.leaf_axes)

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,11 @@ class Trees:
                 merged = np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape).reshape(-1)
                 yield Coarser(cells, merged, 1 << len(axes), len(own))
 
+    @cached_property
+    def leaf_axes(self) -> list[list[LeafAxis]]:
+        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
+        return _leaf_axes(self)
+
     def arrays(self) -> TreeArrays:
         """The trees node by node."""
         return _arrays(self)
@@ -238,6 +243,10 @@ def leaf_buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
 
 @lru_cache(maxsize=8)
 def _leaves(trees: Trees) -> LeafArrays:
+    return leaf_arrays(trees.arrays().first, trees.leaf_axes)
+
+
+def _leaf_axes(trees: Trees) -> list[list[LeafAxis]]:
     """Of a tree of depth h a feature sets the bits h - 1 - level of the leaf's number, for each level that cuts it."""
     key, found = public_key(trees.seed), []
     for t, (depth, own) in enumerate(zip(trees.depths, deal(key, trees.sizes, trees.n_features), strict=True)):
@@ -250,7 +259,7 @@ def _leaves(trees: Trees) -> LeafArrays:
             if levels:
                 tree.append(LeafAxis(feature, 0, tuple(line_cuts(words, 1, 0, 2**32, len(levels))), add))
         found.append(tree)
-    return leaf_arrays(trees.arrays().first, found)
+    return found
 
 
 def line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:

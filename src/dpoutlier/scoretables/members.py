@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
-from dpoutlier.partitions.trees import Trees
+from dpoutlier.partitions.trees import LeafAxis, Trees
 
 __all__ = ["Bins", "Cuts", "Levels", "Member", "members_of"]
 
@@ -56,10 +55,8 @@ class Member(NamedTuple):
 def members_of(partition: Partition, domain: Domain) -> list[Member]:
     """The members of a forest or of marginals, in the order of their cells."""
     match partition:
-        case Trees():
-            return [_of_tree(partition, t) for t in range(partition.n_trees)]
-        case MixedTrees():
-            return [_of_mixed_tree(partition, domain, t) for t in range(partition.n_trees)]
+        case Trees() | MixedTrees():
+            return [_of_tree(partition, domain, t) for t in range(partition.n_trees)]
         case Margins():
             return [_of_margin(partition, domain, j) for j in range(partition.n_features)]
     raise InvalidParameterError(
@@ -68,42 +65,24 @@ def members_of(partition: Partition, domain: Domain) -> list[Member]:
     )
 
 
-def _of_tree(trees: Trees, t: int) -> Member:
-    """Leaf ids are paths from the root, and all nodes of a level cut the same feature: each feature sets bits of its own."""
-    arrays = trees.arrays()
-    depth, first = int(arrays.depth[t]), int(arrays.first[t])
-    levels = arrays.feature[t, :depth].tolist()
-    parts = []
-    for feature in dict.fromkeys(levels):
-        own = [level for level, cut in enumerate(levels) if cut == feature]
-        bits = [1 << (depth - 1 - level) for level in own]
-        paths = range(1 << len(own))
-        adds = [sum(bit for k, bit in enumerate(bits) if path >> (len(own) - 1 - k) & 1) for path in paths]
-        parts.append(Cuts(feature, tuple(_cuts(arrays.cut[first:], own, 1, 0)), tuple(adds)))
-    return Member(first, 1 << depth, tuple(parts))
+def _of_tree(trees: Trees | MixedTrees, domain: Domain, t: int) -> Member:
+    axes, first = trees.leaf_axes[t], int(_firsts(trees)[t])
+    size = 1 + sum(max(axis.add) for axis in axes)
+    return Member(first, size, tuple(_part(axis, domain) for axis in axes))
 
 
-def _cuts(cut: NDArray[np.uint32], own: list[int], node: int, level: int) -> list[int]:
-    """A feature's cuts below a node, ascending. Cuts of other features make no difference to them: there the path turns left."""
-    if not own:
-        return []
-    node <<= own[0] - level
-    below = [_cuts(cut, own[1:], 2 * node + right, own[0] + 1) for right in (0, 1)]
-    return [*below[0], int(cut[node]), *below[1]]
+def _firsts(trees: Trees | MixedTrees) -> NDArray[np.int64]:
+    return trees.first if isinstance(trees, MixedTrees) else np.asarray(trees.arrays().first)
 
 
-def _of_mixed_tree(trees: MixedTrees, domain: Domain, t: int) -> Member:
-    axes = trees.trees[t]
-    size = stride = math.prod(axis.size for axis in axes)
-    parts: list[Cuts | Bins | Levels] = []
-    for axis in axes:
-        stride //= axis.size
-        if domain.category(axis.feature) is None:
-            parts.append(Cuts(axis.feature, axis.cuts, tuple(stride * cell for cell in range(axis.size))))
-        else:
-            cells = axis.cells or [bisect_right(axis.cuts, at) for at in _level_positions(domain, axis.feature)]
-            parts.append(Levels(axis.feature, tuple(stride * cell for cell in cells)))
-    return Member(int(trees.first[t]), size, tuple(parts))
+def _part(axis: LeafAxis, domain: Domain) -> Cuts | Levels:
+    if domain.category(axis.feature) is None:
+        return Cuts(axis.feature, axis.cuts, axis.add)
+    if axis.levels:
+        return Levels(axis.feature, axis.add)
+    return Levels(
+        axis.feature, tuple(axis.add[bisect_right(axis.cuts, at)] for at in _level_positions(domain, axis.feature))
+    )
 
 
 def _level_positions(domain: Domain, feature: int) -> list[int]:

@@ -95,13 +95,6 @@ def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint
 
 
 def _cuts(partition: Partition, j: int) -> list[int]:
-    if isinstance(partition, MixedTrees):
-        return [cut for tree in partition.trees for axis in tree if axis.feature == j for cut in axis.cuts]
-    if not isinstance(partition, Trees):
+    if not isinstance(partition, Trees | MixedTrees):
         raise TypeError(f"a {partition.name} has no cuts of single features.")
-    trees, found = partition.arrays(), list[int]()
-    for t, depth in enumerate(partition.depths):
-        for level in np.flatnonzero(trees.feature[t, :depth] == j).tolist():
-            first = int(trees.first[t]) + (1 << level)
-            found += trees.cut[first : first + (1 << level)].tolist()
-    return found
+    return [cut for tree in partition.leaf_axes for axis in tree if axis.feature == j for cut in axis.cuts]
