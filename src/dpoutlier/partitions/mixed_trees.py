@@ -15,24 +15,10 @@ from dpoutlier._validate import bad
 from dpoutlier.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, plain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.leaves import LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
+from dpoutlier.partitions.leaf_axes import LeafAxis, leaf_arrays, leaf_buffers
 from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
-from dpoutlier.partitions.trees import (
-    CUTS,
-    LEVELS_PER_FEATURE,
-    MOST_LEAVES,
-    ORDER,
-    LeafAxis,
-    Trees,
-    check_trees,
-    deal,
-    leaf_arrays,
-    leaf_buffers,
-    line_cuts,
-    public_key,
-    public_words,
-    share_of,
-    tree_sizes,
-)
+from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words, share_of
+from dpoutlier.partitions.trees import LEVELS_PER_FEATURE, MOST_LEAVES, Trees, check_trees, tree_sizes
 
 __all__ = ["MixedTrees", "TreeAxis", "trees_of"]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,35 +14,17 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad, is_whole
 from dpoutlier.axes import Axes
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.kernels.trees import LEAST_SHARE, MORE_SHARE, TreeArrays, cut_words, grow
+from dpoutlier.kernels.leaves import LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
+from dpoutlier.kernels.trees import TreeArrays, grow
+from dpoutlier.partitions.leaf_axes import LeafAxis, leaf_arrays, leaf_buffers
 from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words
 
-__all__ = [
-    "CUTS",
-    "LEVELS_PER_FEATURE",
-    "MOST_LEAVES",
-    "ORDER",
-    "LeafAxis",
-    "Trees",
-    "check_trees",
-    "deal",
-    "leaf_arrays",
-    "leaf_buffers",
-    "line_cuts",
-    "public_key",
-    "public_words",
-    "share_of",
-    "tree_sizes",
-    "trees_by_rule",
-]
+__all__ = ["LEVELS_PER_FEATURE", "MOST_LEAVES", "Trees", "check_trees", "tree_sizes", "trees_by_rule"]
 
 MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 16, 2**22
 LEVELS_PER_FEATURE = 3
 MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
-PACK, ORDER, CUTS = 0, 1, 64
-"""What a word of the public stream is for. Rounds of levels count from ORDER on, a tree's features from CUTS."""
-_PERSON = b"dpoutlier trees1"
 
 
 @dataclass(frozen=True)
@@ -189,12 +170,6 @@ def tree_sizes(subspace: tuple[int, ...], n_trees: int, n_features: int) -> tupl
     return tuple(min(subspace[t % len(subspace)], n_features) for t in range(n_trees))
 
 
-def public_key(seed: int) -> NDArray[np.uint64]:
-    """The key of the public stream that a seed makes trees from."""
-    digest = hashlib.blake2b(seed.to_bytes(8, "little"), digest_size=16, person=_PERSON).digest()
-    return np.frombuffer(digest, "<u8").astype(np.uint64)
-
-
 @lru_cache(maxsize=8)
 def _arrays(trees: Trees) -> TreeArrays:
     key = public_key(trees.seed)
@@ -209,36 +184,6 @@ def _arrays(trees: Trees) -> TreeArrays:
         words = np.stack([public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
         grow(places, words, cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
-
-
-class LeafAxis(NamedTuple):
-    """What one feature adds to the leaf of a row."""
-
-    feature: int
-    levels: int
-    """0 for a line."""
-    cuts: tuple[int, ...]
-    add: tuple[int, ...]
-    """For each cell of a line, or each level."""
-
-
-def leaf_arrays(first: NDArray[np.int64], trees: Sequence[Sequence[LeafAxis]]) -> LeafArrays:
-    """What kernels read of trees, given by the features of each."""
-    axes = [axis for tree in trees for axis in tree]
-    return LeafArrays(
-        first=first,
-        axes=np.append(0, np.cumsum([len(tree) for tree in trees])).astype(np.int64),
-        feature=np.array([axis.feature for axis in axes], np.int64),
-        levels=np.array([axis.levels for axis in axes], np.int64),
-        cuts=np.append(0, np.cumsum([len(axis.cuts) for axis in axes])).astype(np.int64),
-        adds=np.append(0, np.cumsum([len(axis.add) for axis in axes]))[:-1].astype(np.int64),
-        cut=np.array([cut for axis in axes for cut in axis.cuts], np.uint32),
-        add=np.array([add for axis in axes for add in axis.add], np.uint32),
-    )
-
-
-def leaf_buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    return np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
 
 
 @lru_cache(maxsize=8)
@@ -260,44 +205,6 @@ def _leaf_axes(trees: Trees) -> list[list[LeafAxis]]:
                 tree.append(LeafAxis(feature, 0, tuple(line_cuts(words, 1, 0, 2**32, len(levels))), add))
         found.append(tree)
     return found
-
-
-def line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:
-    """Positions low..high - 1 cut so many times over; words as in ``grow``."""
-    if not cuts:
-        return []
-    cut = low + (((high - low) * share_of(words[k])) >> 32)
-    return [
-        *line_cuts(words, 2 * k, low, cut, cuts - 1),
-        cut,
-        *line_cuts(words, 2 * k + 1, cut, high, cuts - 1),
-    ]
-
-
-def public_words(key: NDArray[np.uint64], tree: int, purpose: int, n: int) -> NDArray[np.uint64]:
-    words = np.empty(n, np.uint64)
-    cut_words(key, tree, purpose, words)
-    return words
-
-
-def share_of(word: int) -> int:
-    """Where a word of the stream cuts: in [0.35, 0.65), in units of 2**-32; as ``grow`` does."""
-    return int(LEAST_SHARE) + (((word >> 32) * int(MORE_SHARE)) >> 32)
-
-
-def deal(key: NDArray[np.uint64], sizes: tuple[int, ...], n_features: int) -> list[NDArray[np.int64]]:
-    """Features of each tree, from the top of a shuffled pack; where that runs short, the rest comes from a new pack."""
-    pack, packs, dealt = np.empty(0, np.int64), 0, []
-    for size in sizes:
-        hand, pack = pack[:size], pack[size:]
-        if len(hand) < size:
-            fresh = np.argsort(public_words(key, packs, PACK, n_features), kind="stable")
-            packs += 1
-            others = fresh[~np.isin(fresh, hand)]
-            more = others[: size - len(hand)]
-            hand, pack = np.append(hand, more), fresh[~np.isin(fresh, more)]
-        dealt.append(hand)
-    return dealt
 
 
 def _levels(key: NDArray[np.uint64], tree: int, depth: int, size: int) -> NDArray[np.int64]:

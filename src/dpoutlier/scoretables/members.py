@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from dpoutlier.axes import MISSING, level_position
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.partitions.leaf_axes import LeafAxis
 from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
-from dpoutlier.partitions.trees import LeafAxis, Trees
+from dpoutlier.partitions.trees import Trees
 
 __all__ = ["Bins", "Cuts", "Levels", "Member", "members_of"]
 

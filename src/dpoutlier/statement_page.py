@@ -1,0 +1,88 @@
+"""A privacy statement as a page to sign."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+__all__ = ["page_of"]
+
+
+def page_of(s: Any) -> list[str]:
+    title = f"Privacy statement of a {s.detector} model"
+    lines = [title, "=" * len(title), ""]
+    if s.private:
+        one = s.unit.split(",")[0]
+        change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
+        promise = (
+            f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
+            f"(relation: {s.neighbours}, delta = 0{', computational' if s.holder == 'keyed' else ''})."
+        )
+    else:
+        promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."
+    lines += [*textwrap.wrap(promise, 100), ""]
+    rows = [
+        ("unit of protection", s.unit),
+        ("neighbouring data", s.neighbours),
+        *(_epsilons(s) if s.private else []),
+        ("mechanism", s.mechanism),
+        ("partition", s.partition),
+        (
+            "holder",
+            f"{s.holder} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})",
+        ),
+        ("number of rows", s.n_hint),
+        ("bounds", s.bounds_source),
+        *([("people of the parts", _people(s.merged))] if s.merged else []),
+    ]
+    lines += [f"{label:<26}{value}" for label, value in rows]
+    if s.charges:
+        lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
+        lines += [
+            f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}"
+            for c in s.charges
+        ]
+    if s.merged:
+        lines += ["", f"{'Merged from':<26}{'epsilon':>10}{'noise scale (rows)':>33}"]
+        lines += [
+            f"  {f'part {n}, ' + part['release'][:12]:<24}{part['epsilon']:>10}{part['noise_scale_rows']:>33}"
+            for n, part in enumerate(s.merged["parts"], 1)
+        ]
+        lines += [f"  {'together':<24}{s.epsilon:>10}{s.merged['noise_scale_rows']:>33}"]
+    lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
+    lines += [_feature_line(feature) for feature in s.bounds]
+    for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):
+        lines += ["", heading]
+        for text in texts:
+            lines += textwrap.wrap(text, 98, initial_indent="- ", subsequent_indent="  ")
+    lines += ["", "Versions: " + ", ".join(f"{name} {number}" for name, number in s.versions.items())]
+    return lines
+
+
+def _epsilons(s: Any) -> list[tuple[str, str]]:
+    return [
+        ("epsilon (total)", s.epsilon),
+        ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
+        ("", f"{s.epsilon_replace_one} (replace-one)"),
+        ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
+        ("delta", s.delta),
+    ]
+
+
+def _people(merged: dict[str, Any]) -> str:
+    together = "epsilon is the largest of theirs" if merged["people"] == "declared disjoint" else "epsilons add up"
+    return f"{merged['people']}: {together}"
+
+
+def _feature_line(feature: dict[str, Any]) -> str:
+    """A line of the page."""
+    more = [f"bought within {feature['outer'][0]:g} to {feature['outer'][1]:g}"] if "outer" in feature else []
+    more += ["missing values have a cell"] if "missing" in feature else []
+    note = f"   {'; '.join(more)}" if more else ""
+    if "levels" not in feature:
+        return f"  {feature['feature']:<24}{feature['lower']:>12g}{feature['upper']:>12g}{note}"
+    text = (" < " if feature["ordered"] else ", ").join(feature["levels"])
+    lines = textwrap.wrap(
+        f"{len(feature['levels'])} levels: {text}{note}", 72, break_long_words=False, break_on_hyphens=False
+    )
+    return f"  {feature['feature']:<24}  " + f"\n{'':<28}".join(lines)
