@@ -308,21 +308,38 @@ def test_releases_of_all_kinds_add_up(tmp_path):
 
 
 @pytest.mark.parametrize("people", ["disjoint", "overlapping"])
-def test_bought_bounds_agree_or_are_refused_and_their_cost_is_kept(people, tmp_path, monkeypatch):
+def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(people, tmp_path, monkeypatch):
     monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
-    rows = np.random.default_rng(0).uniform(0, 9, (50, 2))
-    bought = PrivateBounds(share=0.2, outer=(-100, 100))
-    one, two = (DPMarginals(1, bounds=bought).fit(rows) for _ in range(2))
-    merged = merge([one, two], people=people)
-    again = load(merged.save(tmp_path / "m"))
-    assert again.model_.domain == one.model_.domain
-    assert again.estimator().bounds.share() == 0.2
-    one_only = DPMarginals(1, bounds={"a": bought, "b": (-1.0, 6.0)}).fit(pd.DataFrame(rows, columns=["a", "b"]))
-    both = DPMarginals(1, bounds={"a": bought, "b": bought}).fit(pd.DataFrame(rows, columns=["a", "b"]))
-    assert one_only.model_.domain.lower == both.model_.domain.lower
-    for order in ([one_only, both], [both, one_only]):
-        with pytest.raises(InvalidParameterError, match=r"differ in which bounds were bought.*buy them once"):
-            merge(order, people=people)
+    rows = pd.DataFrame(np.random.default_rng(0).uniform(0, 9, (50, 2)), columns=["a", "b"])
+    bought, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
+    fits = [
+        DPMarginals(1, bounds={"a": bought, "b": bought}).fit(rows),
+        DPMarginals(1, bounds={"a": bought, "b": declared}).fit(rows),
+        DPMarginals("1/2", bounds={"a": declared, "b": declared}).fit(rows),
+    ]
+    merged = merge(fits, people=people)
+    assert merged.model_.domain == fits[2].model_.domain
+    paths = [merge(order, people=people).save(tmp_path / f"m{i}") for i, order in enumerate([fits, fits[::-1]])]
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    again = load(paths[0])
+    assert again.guarantee_.epsilon == (1 if people == "disjoint" else Fraction(5, 2))
+    paid = [charge.sensitivity for charge in again.model_.charges if charge.purpose == "bounds"]
+    assert sorted(paid) == [2, 4]
+    assert (
+        again.privacy_statement().bounds_source
+        == "bought by some of the parts (see charges), and declared by the others"
+    )
+    assert again.estimator().bounds.share() is None
+
+
+def test_bought_bounds_that_differ_are_refused_with_a_remedy():
+    rows = np.random.default_rng(0).uniform(0, 9, (50, 1))
+    one, two = (DPMarginals(1, bounds=PrivateBounds(outer=(-1e6, 1e6))).fit(rows) for _ in range(2))
+    assert one.model_.domain != two.model_.domain
+    with pytest.raises(
+        InvalidParameterError, match=r"differ in their (lower|upper) bounds.*let the others declare them"
+    ):
+        merge([one, two], people="disjoint")
 
 
 @pytest.mark.parametrize("holder", ["dense", "sparse"])

@@ -140,11 +140,11 @@ def privacy_statement(
         epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
         delta="0" if private else "none",
-        mechanism=_mechanism(domain) if private else "none",
+        mechanism=_mechanism(charges) if private else "none",
         holder=holder,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
-        bounds_source=_bounds_source(domain, private=private),
+        bounds_source=_bounds_source(domain, charges, private=private),
         n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
         partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
@@ -169,13 +169,19 @@ def _capped(m: int, person: str) -> str:
     return CAPPED.format(m="1 row" if m == 1 else f"{m} rows", were="was" if m == 1 else "were", person=person)
 
 
-def _mechanism(domain: Domain) -> str:
+def _mechanism(charges: tuple[Charge, ...]) -> str:
     counts = "discrete Laplace noise on integer counts, sampled exactly"
-    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if domain.bought else counts
+    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if _bought(charges) else counts
 
 
-def _bounds_source(domain: Domain, *, private: bool) -> str:
+def _bought(charges: tuple[Charge, ...]) -> bool:
+    return any(charge.purpose == "bounds" for charge in charges)
+
+
+def _bounds_source(domain: Domain, charges: tuple[Charge, ...], *, private: bool) -> str:
     n, d = len(domain.bought), domain.n_features
+    if not n and _bought(charges):
+        return "bought by some of the parts (see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"
     price = "see charges" if private else "nothing here is private"

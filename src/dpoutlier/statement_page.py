@@ -35,7 +35,9 @@ def page_of(s: Any) -> list[str]:
         ("bounds", s.bounds_source),
         *([("people of the parts", _people(s.merged))] if s.merged else []),
     ]
-    lines += [f"{label:<26}{value}" for label, value in rows]
+    for label, value in rows:
+        wrapped = textwrap.wrap(value, 74, break_long_words=False, break_on_hyphens=False)
+        lines.append(f"{label:<26}" + f"\n{'':<26}".join(wrapped))
     if s.charges:
         lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [

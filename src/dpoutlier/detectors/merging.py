@@ -72,7 +72,7 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     _check_epsilon(merged)
     model = Model(
         detector=first.detector,
-        domain=first.domain,
+        domain=replace(first.domain, outer=None),  # who bought bounds, and what that cost, stands in the parts
         partition=first.partition,
         scorer=first.scorer.with_noise(merged.rate),
         counts=added([model.counts for _, model in named]),
@@ -147,7 +147,6 @@ ALIKE = (
     "their features",
     "their lower bounds",
     "their upper bounds",
-    "which bounds were bought, and within which range",
     "their levels",
     "their cells for missing values",
     "their bins or trees",
@@ -165,7 +164,6 @@ def _alike(model: Model) -> tuple[Any, ...]:
         model.domain.names,
         model.domain.lower,
         model.domain.upper,
-        model.domain.outer,
         model.domain.categories,
         model.domain.missing,
         model.partition.to_json(),

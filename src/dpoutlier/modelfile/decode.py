@@ -142,8 +142,10 @@ def _check_charges(model: Model) -> None:
     histogram = model.score_histogram
     rates = {charge.purpose: charge.rate for charge in model.charges}
     if model.merged is None:
-        parts = {"threshold": histogram is not None, "bounds": bool(model.domain.bought)}
-        _check_bought(model.charges, model.guarantee, model.domain, model.partition, **parts)
+        n_bought = len(model.domain.bought)
+        _check_bought(
+            model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_bought=n_bought
+        )
         if "number of rows" in rates and model.n_hint is None:
             raise ModelFileError("the number of rows in the model file was not bought as this format does.")
         rate = rates.get("counts")
@@ -164,30 +166,35 @@ def _check_merged(model: Model, merged: Merged) -> None:
         _check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)
         bought = {charge.purpose for charge in part.charges}
-        parts = {"threshold": "threshold" in bought, "bounds": bool(model.domain.bought)}
-        _check_bought(part.charges, own, model.domain, model.partition, **parts)
+        n_bought = _n_bought(part.charges, own, model.domain)
+        _check_bought(part.charges, own, model.partition, threshold="threshold" in bought, n_bought=n_bought)
     if model.charges != merged.charges:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:
         raise ModelFileError("the epsilon of the model file is not that of its parts together.")
-    if not model.publishable or model.n_hint is not None or model.score_histogram is not None:
+    if model.domain.bought or not model.publishable or model.n_hint is not None or model.score_histogram is not None:
         raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
+
+
+def _n_bought(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
+    """For how many features a part of a merge bought bounds: what its charge says, if so many there are."""
+    paid = [charge.sensitivity for charge in charges if charge.purpose == "bounds"]
+    return min(paid[0] // guarantee.sensitivity(QUANTILES), domain.n_features) if paid else 0
 
 
 def _check_bought(
     charges: tuple[Charge, ...],
     guarantee: Guarantee,
-    domain: Domain,
     partition: Partition,
     *,
     threshold: bool,
-    bounds: bool,
+    n_bought: int,
 ) -> None:
     """The charges of one fit must follow from its guarantee."""
     bought = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
     expected = [] if guarantee.epsilon is None else ["counts"]
     if guarantee.epsilon is not None:
-        first = ["number of rows"] * bool(bought) + ["bounds"] * bounds
+        first = ["number of rows"] * bool(bought) + ["bounds"] * bool(n_bought)
         expected = [*first, *expected, *["threshold"] * threshold]
     if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
@@ -195,7 +202,7 @@ def _check_bought(
         raise ModelFileError("the number of rows in the model file was not bought as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
-    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * len(domain.bought)}
+    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_bought}
     for charge in charges:
         cells = own.get(charge.purpose, 1)
         sensitivity = guarantee.sensitivity(cells)
