@@ -78,7 +78,6 @@ def test_pyods_helpers_for_scores_take_its_scores(scores, capsys):
 @pytest.fixture(scope="module")
 def combination():
     """PyOD's combinations, which are those of the package combo: PyOD installs it with its extra of that name only."""
-    pytest.importorskip("combo", reason="pyod.models.combination needs the package combo")
     import pyod.models.combination as found
 
     return found
