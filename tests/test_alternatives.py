@@ -300,3 +300,17 @@ def test_for_a_missing_value_all_that_it_could_have_been_is_as_near():
     twin = Marginals({"x": (0, 100), "y": (0, 2)}, bins=10, missing=["x"]).fit(rows)
     other = twin.explain(pd.DataFrame({"x": [np.nan], "y": [1.0]})).counterfactual(feature="x")
     assert (other.changes["x"].lower, other.changes["x"].upper) == (90, 100)
+
+
+@pytest.mark.parametrize("point", [-1, 5, 1.5, "0"])
+def test_a_point_that_is_not_there_is_refused(point):
+    found = FITTED["forest"].explain(POINTS)
+    for ask in (found.ranking, found.counterfactual, found.to_table, found.region):
+        with pytest.raises(InvalidParameterError, match="point must be the number of a point, from 0 to 4"):
+            ask(point)
+
+
+def test_a_declared_level_called_other_is_not_mistaken_for_the_one_that_is_not():
+    twin = Marginals(categories={"x": ["other", "a"]}).fit(pd.DataFrame({"x": ["other", "a"]}))
+    found = twin.explain(pd.DataFrame({"x": ["b", "other"]}))
+    assert [found.value("x", i, given) for i, given in enumerate(["b", "other"])] == ["b (other)", "other"]

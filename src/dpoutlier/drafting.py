@@ -92,6 +92,8 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
     import pyarrow as pa  # noqa: PLC0415
 
     one_of(("seen", "all", "none"), missing=missing)
+    if not isinstance(table, pa.Table | pa.Schema):
+        raise bad("table", "a pyarrow.Table or pyarrow.Schema", type(table).__name__)
     schema = table if isinstance(table, pa.Schema) else table.schema
     names = list(schema.names)
     if not names or len(set(names)) < len(names):

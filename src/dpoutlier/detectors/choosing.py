@@ -89,6 +89,6 @@ def _features(features: Any, bounds: Any) -> tuple[int, Any]:
             "features",
             "the range of each feature",
             features,
-            "With one range for all of them pass features=<their number> and bounds=<the range>.",
+            "With one range for all of them, or one PrivateBounds, pass features=<their number> and bounds=<it>.",
         )
     return declared.n_features, declared

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import bad, is_whole
 from dpoutlier.axes import MISSING
 from dpoutlier.category import text_of
 from dpoutlier.detectors.regions import Place, missing_word, number_text, place_of
@@ -89,6 +89,10 @@ class Explanation:
     scores : array of shape (n_points,)
     typical_score : float
         For grids 0, the score of a point whose own cell gathers k rows.
+
+    ``ranking()`` sorts features by what they add, ``counterfactual()`` says what would have to be otherwise, ``region()`` which
+    region of a grid would be usual, and ``to_table()`` makes a table to print with rich; ``dpoutlier.explanation_figure`` draws one
+    point.
     """
 
     features: tuple[str, ...]
@@ -105,8 +109,13 @@ class Explanation:
         """Without the model: a pickle of an explanation may go where no secret may."""
         return {**self.__dict__, "explained": None}
 
+    def _check_point(self, point: int) -> None:
+        if not is_whole(point) or not 0 <= point < len(self):
+            raise bad("point", f"the number of a point, from 0 to {len(self) - 1}", point)
+
     def ranking(self, point: int = 0) -> list[tuple[str, float, float]]:
         """(feature, contribution, share of empty cells) of one point, the largest contribution first."""
+        self._check_point(point)
         order = np.argsort(-self.contributions[point], kind="stable")
         return [
             (self.features[j], float(self.contributions[point, j]), float(self.empty[point, j])) for j in order.tolist()
@@ -134,6 +143,7 @@ class Explanation:
 
         That is one which gathers k rows by itself, if there is any. None if the point would score less in none of them.
         """
+        self._check_point(point)
         if self._cells is None or self._cells[point, 0] < 0:
             return None
         source, grid = self._source, self._grid
@@ -201,7 +211,7 @@ class Explanation:
         code = None if math.isnan(value) else int(value)
         name = missing_word(domain, j) if code is None else category.names[code]
         declared = code is not None and code < len(category.levels)
-        return name if declared or written is None else f"{written} ({name})"
+        return name if declared or written is None else f"{written} ({name.strip('()')})"
 
     def to_table(
         self, point: int = 0, *, top: int = 10, name: str | None = None, given: Mapping[str, Any] | None = None

@@ -104,6 +104,15 @@ class HoldsModel(ScoresPoints):
         """Which features make each point outlying, and what would have to be otherwise. Free of privacy cost.
 
         For grids it makes the walk of each point again cell by cell, which takes some microseconds for each cell visited.
+
+        Parameters
+        ----------
+        X : table of shape (n_points, n_features)
+
+        Returns
+        -------
+        Explanation
+            ``contributions`` is an array; ``to_table()`` and ``counterfactual()`` tell one point.
         """
         self._check_fitted()
         return self._of_points(X, self._explain)
