@@ -231,6 +231,7 @@ class Explanation:
         from rich.table import Table  # noqa: PLC0415 - not everybody prints
         from rich.text import Text  # noqa: PLC0415
 
+        self._check_point(point)
         called = f"point {point}" if name is None else name
         typical = "" if self._cells is not None else f", where a typical row has {self.typical_score:.4g}"
         table = Table(title=f"{called}: outlier score {self.scores[point]:.4g}{typical}", title_justify="left")
