@@ -417,6 +417,10 @@ def declared_bounds(manifest):
         (at("guarantee", "person", value=7), "something else where a text should be"),
         (at("guarantee", "person", value=[]), "something else where a text should be"),
         (at("statement", "epsilon", value="0.001"), "statement in the model file is not that of its content"),
+        (
+            at("statement", "epsilon_replace_one", value="0.001"),
+            "statement in the model file is not that of its content",
+        ),
         (at("guarantee", "person", value="\x1b[2J"), "cannot be printed"),
         (at("guarantee", "person", value=None), "not one that this format knows"),
         (at("guarantee", "rows_per_person", value=1), "does not follow from its guarantee"),

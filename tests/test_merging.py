@@ -13,10 +13,11 @@ from sklearn.exceptions import NotFittedError
 import naive
 from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds, load, merge
 from dpoutlier.detectors.merging import release_id
-from dpoutlier.exceptions import InvalidParameterError, SecretError, ThresholdNotSetError
+from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.holders.adding import added
 from dpoutlier.holders.dense import DenseCounts
+from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import cell_numbers
 from dpoutlier.scoring.log_counts import UNIT
@@ -356,3 +357,22 @@ def test_a_merged_grid_gives_an_estimator(holder):
         assert total == {c: listed[0].get(c, 0) + listed[1].get(c, 0) for c in {*listed[0], *listed[1]}}
         with pytest.raises(TypeError, match="merged sparse releases"):
             merged.count_intervals(rows[:2])
+
+
+@pytest.mark.parametrize("sensitivity", [1, 3, 6, 8])
+def test_a_part_cannot_have_bought_bounds_of_more_features_than_there_are(sensitivity, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+    rows = pd.DataFrame({"a": [1.0], "b": [1.0], "c": ["x"]})
+    bounds = {"a": PrivateBounds(outer=(-9, 9)), "b": PrivateBounds(outer=(-9, 9)), "c": Category(["x", "y"])}
+    fits = [DPMarginals(1, bounds=bounds).fit(rows) for _ in range(2)]
+    path = merge(fits, people="disjoint").save(tmp_path / "m")
+
+    def change(manifest):
+        rate = str(DiscreteLaplace.costing(Fraction(1, 10), sensitivity).rate)
+        for charge in (*manifest["merged"]["parts"][0]["charges"][:1], manifest["charges"][0]):
+            charge.update(sensitivity=sensitivity, rate=rate)
+
+    from test_forged_files import rewritten
+
+    with pytest.raises(ModelFileError, match="charge"):
+        load(rewritten(path, tmp_path / "forged.dpo", change=change))

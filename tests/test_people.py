@@ -3,7 +3,9 @@
 import collections
 import hashlib
 import uuid
+from datetime import date, datetime
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals, PrivateBounds, load
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.identity import identity
 from dpoutlier.parquet import ParquetTable
 from dpoutlier.trusted import people
 from dpoutlier.trusted.people import PRIME, Block, kept_rows, row_keys
@@ -315,3 +318,77 @@ def test_types_that_are_no_features_are_refused_by_the_schema_alone(kind, column
     file = ParquetTable(tmp_path / "t.parquet", ["a", "b", "who"])
     with pytest.raises(InvalidParameterError, match=f"column '{column}' has type"):
         DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who").fit(file)
+
+
+def test_categories_that_hold_objects_are_told_apart_one_by_one():
+    """Arrow would choose one type for all of them: with a date among them all times of a day would be one person."""
+    times = [datetime(2020, 1, 2, hour) for hour in range(20)]
+    for categories in (times, [date(2020, 1, 1), *times]):
+        codes = np.arange(len(categories))
+        who = pd.Categorical.from_codes(codes, categories=pd.Index(categories, dtype=object))
+        table = pd.DataFrame({"a": 0.5, "b": 0.5, "who": who})
+        assert number_kept(table, rows_per_person=1) == len(categories)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 1), pa.decimal128(38, 32), pa.decimal256(76, 2)], ids=str)
+def test_long_decimals_keep_all_digits(kind):
+    digits = "1" * (kind.precision - kind.scale)
+    ids = [Decimal(f"{digits}.{'0' * (kind.scale - 1)}{last}") for last in range(8)]
+    table = pa.table({"a": VALUES[:, 0], "b": VALUES[:, 1], "who": pa.array(ids, kind)})
+    assert number_kept(table, rows_per_person=1) == 8
+
+
+def test_ids_are_equal_as_their_values_are():
+    same = [1, 1.0, Decimal("1.00"), Fraction(2, 2), np.float32(1), np.int8(1), np.longdouble(1)]
+    assert {identity(value) for value in same} == {"1"}
+    big = [
+        2**60,
+        2**60 + 1,
+        np.longdouble(2**63),
+        np.longdouble(2**63) + 1,
+        Fraction(3 * 2**60 + 1, 3),
+        0.1,
+        Decimal("0.1"),
+    ]
+    assert len({identity(value) for value in big}) == len(big)
+    texts = [
+        b"\xff",
+        b"bytes ff",
+        "\u00ff",
+        b"\xc2",
+        b"\xc2\xa0x",
+        "x",
+        b"x ",
+        True,
+        1,
+        date(2020, 1, 1),
+        uuid.UUID(int=1),
+    ]
+    assert len({identity(value) for value in texts}) == len(texts)
+    none = [
+        None,
+        "",
+        " ",
+        "na",
+        "NULL",
+        b"",
+        b" ",
+        np.nan,
+        np.inf,
+        Decimal("sNaN"),
+        pd.NA,
+        pd.NaT,
+        object(),
+        [],
+        {},
+        10**5000,
+    ]
+    assert {identity(value) for value in [*none, Decimal("1E+999999999"), np.datetime64("NaT")]} == {None}
+
+
+def test_blanks_of_another_encoding_are_letters_in_a_file(tmp_path):
+    from dpoutlier.cli.files import read_reference as read_file
+
+    path = tmp_path / "gbk.csv"
+    path.write_bytes("a,b,who\n0.1,0.1,王聽\n0.2,0.2,王\n0.3,0.3, 王 \n".encode("gbk"))
+    assert number_kept(read_file(path, ("a", "b"), (), "who"), rows_per_person=1) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from datetime import date
 from decimal import Decimal
@@ -17,12 +16,17 @@ __all__ = ["identity"]
 
 NO_ID = {"", "na", "n/a", "nan", "null", "none", "<na>", "nat"}
 """Words that stand for a missing id."""
+MOST_DIGITS = 400
 
 
 def identity(value: Any) -> str | None:
     """The text by which a person is known; None for a missing id, and for what can be no id. No value can make this fail.
 
-    Two people must not become one, nor one two: either would make a person cost more than is charged.
+    Two people must not become one, nor one two: either would make a person cost more than is charged. Numbers that are equal are
+    one, whatever their type: 1, 1.0 and Decimal("1.00").
+
+    >>> identity(" p7 "), identity(1.0), identity("NA")
+    ('p7', '1', None)
     """
     try:
         if isinstance(value, bytearray | memoryview):
@@ -32,10 +36,8 @@ def identity(value: Any) -> str | None:
         if isinstance(value, str):
             text = value.strip()
             return None if text.lower() in NO_ID else text
-        if is_whole(value):
-            return str(int(value))
-        if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
-            return _of_real(value)
+        if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool | np.bool_):
+            return _of_number(value)
         text = str(value) if isinstance(value, UUID | date | bool | np.bool_) else ""
         return None if text.lower() in NO_ID else text
     except Exception:  # noqa: BLE001 - objects may raise what they like
@@ -43,19 +45,16 @@ def identity(value: Any) -> str | None:
 
 
 def _of_bytes(value: bytes) -> str | None:
-    """Every byte counts: blanks at the end of a binary id are part of it."""
-    try:
-        text = value.decode()
-    except UnicodeDecodeError:
-        return f"bytes {value.hex()}"
+    """Every byte counts: blanks at the end of a binary id are part of it. What is no UTF-8 becomes what no text is."""
+    text = value.decode("utf-8", "surrogateescape")
     return None if text.strip().lower() in NO_ID else text
 
 
-def _of_real(value: Any) -> str | None:
-    """Digits that do not depend on how the number is held: 1, 1.0 and Decimal("1.00") are one."""
-    if isinstance(value, Decimal) and value.is_finite():
-        return str(int(value)) if value == value.to_integral_value() else f"{value.normalize():f}"
-    number = float(value)
-    if not math.isfinite(number):
-        return None
-    return str(int(number)) if number.is_integer() else repr(number)
+def _of_number(value: Any) -> str | None:
+    """The number itself as a fraction, exactly."""
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MOST_DIGITS:
+        return None  # its digits would fill the memory
+    if is_whole(value):
+        return str(int(value))
+    numerator, denominator = value.as_integer_ratio()  # fails for what is no number, or infinite
+    return str(numerator) if denominator == 1 else f"{numerator}/{denominator}"

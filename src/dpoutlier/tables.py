@@ -231,7 +231,9 @@ def _holds_objects(series: nw.Series[Any]) -> bool:
     """Whether a column holds Python's objects. What Arrow would be given of them are their addresses, or depends on all of them."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
-    return str(getattr(nw.to_native(series), "dtype", "")).lower() == "object"
+    dtype = getattr(nw.to_native(series), "dtype", "")
+    categories = getattr(getattr(dtype, "categories", None), "dtype", "")  # of a pandas column of categories
+    return "object" in f"{dtype} {categories}".lower()
 
 
 def _objects(series: nw.Series[Any]) -> list[Any]:

@@ -126,7 +126,9 @@ def _reference_csv(
 def _column(values: list[str], kind: pa.DataType | None) -> Any:
     """A column as text, as bytes, or as numbers."""
     if kind == pa.binary():
-        return pa.array([value.strip().encode("utf-8", "surrogateescape") for value in values], kind)
+        return pa.array(
+            [value.encode("utf-8", "surrogateescape").strip() for value in values], kind
+        )  # of ASCII blanks only
     try:
         text = pa.array(values, pa.string())
     except UnicodeEncodeError:  # bytes that are no UTF-8

@@ -36,6 +36,10 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 
 __all__ = ["model_of"]
 
+STATED = (
+    *("private", "publishable", "neighbours", "delta"),
+    *("epsilon", "epsilon_in_use", "epsilon_add_or_remove_one", "epsilon_replace_one"),
+)
 PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "mixed-trees": MixedTrees, "margins": Margins}
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
 PARTS = {
@@ -69,10 +73,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
     _check_charges(model)
     _check_canonical(model, manifest, arrays)
     stated, known = manifest["statement"], model.privacy_statement().to_dict()
-    if any(
-        stated[key] != known[key]
-        for key in ("private", "publishable", "epsilon", "epsilon_in_use", "delta", "neighbours")
-    ):
+    if any(stated[key] != known[key] for key in STATED):
         raise ModelFileError("the statement in the model file is not that of its content.")
     if model.publishable is not manifest["publishable"]:
         raise ModelFileError("the model file says that it is publishable, and its content is not.")
@@ -179,7 +180,8 @@ def _check_merged(model: Model, merged: Merged) -> None:
 def _n_bought(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
     """For how many features a part of a merge bought bounds: what its charge says, if so many there are."""
     paid = [charge.sensitivity for charge in charges if charge.purpose == "bounds"]
-    return min(paid[0] // guarantee.sensitivity(QUANTILES), domain.n_features) if paid else 0
+    numbers = sum(domain.category(j) is None for j in range(domain.n_features))
+    return min(paid[0] // guarantee.sensitivity(QUANTILES), numbers) if paid else 0
 
 
 def _check_bought(
