@@ -131,3 +131,27 @@ def test_the_rule_for_bins_leaves_levels_as_they_are():
     assert bins_by_rule(10_000, 1.0, 3, [4]) == round((1000**1.2 / 4) ** 0.5)
     assert bins_by_rule(100, 1.0, 3, [400, 20]) == 2
     assert bins_by_rule(1000, 1.0, 2, [3, 3]) >= 2
+
+
+def test_ties_between_levels_and_bins_go_by_the_level_first_in_stored_walks_too(monkeypatch):
+    """On the border of two bins both cost the same, so that all cells one level away tie: their rank vectors decide."""
+    monkeypatch.setattr(nearest_cells, "LEAST_CROSSOVER", 1)
+    bins, axes, point = (3, 3), [(3, True, False), (0, False, False)], (level_position(0, 3), (2**32 - 1) // 3)
+    order = naive.visiting_order(point, bins, None, axes)
+    assert order.index((1, 1)) < order.index((2, 0))
+    costs = [sum(naive.cost(p, b, c, axis) for p, b, c, axis in zip(point, bins, cell, axes)) for cell in order[3:7]]
+    assert len(set(costs)) == 1
+    counts = {naive.number_of(cell, bins, axes): 1 for cell in [(1, 0), (1, 1), (2, 0), (2, 1)]}
+    holder = ExactCounts(cell_ids(counts), np.array(list(counts.values()), np.int64))
+    rule = {
+        "k": 2,
+        "weighted": True,
+        "distance": "cell",
+        "max_depth": None,
+        "max_cells": 100_000,
+        "exhausted": "outlying",
+    }
+    walks = NearestCells(**rule).walk(np.array([point], np.uint32), grid_of(bins, axes), holder)
+    expected = naive.score(point, bins, lambda number: counts.get(number, 0), **rule, axes=axes)
+    assert (walks.scores[0], walks.gathered[0], walks.visited[0]) == expected
+    assert walks.scores[0] == pytest.approx(1 + 4 / 3)
