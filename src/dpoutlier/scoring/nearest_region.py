@@ -32,8 +32,8 @@ __all__ = [
     "cells_in_order",
     "middle_of",
     "nearest_regions",
+    "order_from",
     "parts_of_score",
-    "usual_cell",
 ]
 
 MOST_LOOKED = 1000
@@ -62,52 +62,66 @@ class Visited(NamedTuple):
 class NearestRegions:
     """Per point and feature."""
 
-    cells: NDArray[np.int64]
-    """The cell at which the walk had k rows; -1 if it never had."""
     usual: NDArray[np.int64]
     """The nearest cell in which a point scores least; home if it has k rows, and -1 if no cell scores less than the point."""
     parts: NDArray[np.float64]
     """They add up to the point's score."""
 
 
+@dataclass(frozen=True)
+class Order:
+    """Cells in the order in which the walk from one position visits them, as many as an explanation needs."""
+
+    ranks: list[list[Rank]]
+    cells: list[Visited]
+
+    @property
+    def home(self) -> list[int]:
+        return [own[0].cell for own in self.ranks]
+
+
 def nearest_regions(
     positions: Positions, grid: Grid, counts: NoisyCounts, scorer: NearestCells, walks: Walks
 ) -> NearestRegions:
-    """The last cells of walks that are done, what each feature added to their scores, and which cells would be usual."""
-    cells = np.full((len(positions), grid.n_features), -1)
-    usual, parts = cells.copy(), np.empty(cells.shape)
+    """What each feature added to the scores of walks that are done, and which cells would be usual."""
+    usual, parts = np.empty((2, len(positions), grid.n_features))
     for i, position in enumerate(positions[:]):
-        gathered = walks.status[i] == GATHERED
-        last, exact = parts_of_score(position, grid, counts, scorer, int(walks.visited[i]), gathered=bool(gathered))
-        parts[i] = [float(part) for part in exact]
-        if gathered:
-            cells[i] = last
-        usual[i] = usual_cell(position, grid, counts, scorer, walks, i)
-    return NearestRegions(cells, usual, parts)
+        visited, gathered = int(walks.visited[i]), bool(walks.status[i] == GATHERED)
+        order = order_from(position, grid, scorer, visited, gathered=gathered)
+        parts[i] = [float(part) for part in parts_of_score(order, grid, counts, scorer, visited, gathered=gathered)]
+        alone = gathered and visited == 1
+        usual[i] = order.home if alone else usual_cell(position, order, grid, counts, scorer, float(walks.scores[i]))
+    return NearestRegions(usual.astype(np.int64), parts)
+
+
+def order_from(
+    position: NDArray[np.uint32], grid: Grid, scorer: NearestCells, visited: int, *, gathered: bool
+) -> Order:
+    """The cells of a walk, and the thousand nearest; only these if its score is the diameter, whatever it visited."""
+    by_diameter = not gathered and scorer.exhausted == "outlying" and not scorer.weighted
+    needed = MOST_LOOKED if by_diameter else max(visited, MOST_LOOKED)
+    ranks = feature_ranks(position, grid, scorer.max_depth, needed)
+    return Order(ranks, list(islice(cells_in_order(ranks, grid, scorer.max_depth), needed)))
 
 
 def usual_cell(
-    position: NDArray[np.uint32], grid: Grid, counts: NoisyCounts, scorer: NearestCells, walks: Walks, i: int
+    position: NDArray[np.uint32], order: Order, grid: Grid, counts: NoisyCounts, scorer: NearestCells, score: float
 ) -> list[int]:
-    """The nearest of the first thousand cells of walk i, however far it went, in which the point would score least.
+    """The nearest of the first thousand cells, however far the walk went, in which the point would score least.
 
     The point is moved into the middle of each cell along the features in which it differs from home, and scored there. The last
     cell of a walk would not do: rows were gathered on the way to it, and it may have few of its own.
     """
-    ranks = feature_ranks(position, grid, scorer.max_depth, MOST_LOOKED)
-    home = [own[0].cell for own in ranks]
-    if walks.visited[i] == 1 and walks.status[i] == GATHERED:
-        return home
-    walk = list(islice(cells_in_order(ranks, grid, scorer.max_depth), 1, MOST_LOOKED))
-    moved = np.repeat(position[np.newaxis], len(walk), axis=0)
-    for point, cell in zip(moved, walk, strict=True):
+    home, others = order.home, order.cells[1:MOST_LOOKED]
+    moved = np.repeat(position[np.newaxis], len(others), axis=0)
+    for point, cell in zip(moved, others, strict=True):
         for j, r in cell.path:
-            point[j] = middle_of(ranks[j][r].cell, grid.bins[j])
+            point[j] = middle_of(order.ranks[j][r].cell, grid.bins[j])
     scores = scorer.outlier_scores(moved, grid, counts)
-    if not walk or not scores.min() < walks.scores[i]:
+    if not len(others) or not scores.min() < score:
         return [-1] * len(home)
-    for j, r in walk[int(scores.argmin())].path:
-        home[j] = ranks[j][r].cell
+    for j, r in others[int(scores.argmin())].path:
+        home[j] = order.ranks[j][r].cell
     return home
 
 
@@ -117,29 +131,19 @@ def middle_of(cell: int, bins: int) -> int:
 
 
 def parts_of_score(
-    position: NDArray[np.uint32],
-    grid: Grid,
-    counts: NoisyCounts,
-    scorer: NearestCells,
-    visited: int,
-    *,
-    gathered: bool,
-) -> tuple[list[int], list[Fraction]]:
-    """(the last cell that a walk visited, what each feature added to its score), exactly.
+    order: Order, grid: Grid, counts: NoisyCounts, scorer: NearestCells, visited: int, *, gathered: bool
+) -> list[Fraction]:
+    """What each feature added to the score of a walk that visited so many cells, exactly.
 
     Where k rows were not gathered, and missing rows score at the diameter, that is one edge of the cube along each feature: all of
-    them add the same for these rows. The last cell is then of no use, and not looked for unless the score needs it.
+    them add the same for these rows.
     """
-    ranks = feature_ranks(position, grid, scorer.max_depth, visited)
+    ranks = order.ranks
     from_point, outlying = scorer.distance == "point", scorer.exhausted == "outlying" and not gathered
     edge = POSITIONS if from_point else grid.unit
-    home = [own[0].cell for own in ranks]
     if outlying and not scorer.weighted:
-        return home, [Fraction(1)] * len(ranks)
-    walk = list(islice(cells_in_order(ranks, grid, scorer.max_depth), visited))
-    last = home.copy()
-    for j, r in walk[-1].path:
-        last[j] = ranks[j][r].cell
+        return [Fraction(1)] * len(ranks)
+    walk = order.cells[:visited]
     far = [[rank.cost if from_point else rank.length for rank in own] for own in ranks]
     per_row = kernel_table(counts).per_row if scorer.weighted else 1
     if scorer.weighted:
@@ -154,7 +158,7 @@ def parts_of_score(
     if outlying:
         missing = scorer.k * per_row - sum(known)
         totals = [total + missing * edge for total in totals]
-    return last, [Fraction(total, per_row * edge) for total in totals]
+    return [Fraction(total, per_row * edge) for total in totals]
 
 
 def feature_ranks(position: NDArray[np.uint32], grid: Grid, max_depth: int | None, most_cells: int) -> list[list[Rank]]:
