@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from dpoutlier._validate import bad
 from dpoutlier.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, plain
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.leaves import LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.partitions.leaf_axes import LeafAxis, leaf_arrays, leaf_buffers
-from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
+from dpoutlier.partitions.partition import Coarser
 from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words, share_of
 from dpoutlier.partitions.trees import LEVELS_PER_FEATURE, MOST_LEAVES, Trees, check_trees, tree_sizes
 
@@ -40,7 +39,7 @@ class TreeAxis(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MixedTrees:
+class MixedTrees(HasLeaves):
     """A forest of public trees where some features have levels or cells for missing values.
 
     Features are dealt to trees and levels of a tree to its features as in :class:`Trees`, but a feature of L levels is cut at most
@@ -87,10 +86,6 @@ class MixedTrees:
     def n_cells(self) -> int:
         return sum(math.prod(shape) for shape in self.shapes)
 
-    @property
-    def cells_per_row(self) -> int:
-        return self.n_trees
-
     @cached_property
     def trees(self) -> tuple[tuple[TreeAxis, ...], ...]:
         """The axes of each tree that have more than one cell."""
@@ -115,17 +110,6 @@ class MixedTrees:
     def first(self) -> NDArray[np.int64]:
         """Id of the first leaf of each tree."""
         return np.append(0, np.cumsum([math.prod(shape) for shape in self.shapes])[:-1]).astype(np.int64)
-
-    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
-        out = np.empty((len(positions), self.n_trees), np.int64)
-        leaf_ids(np.asfortranarray(positions), _arrays(self), *leaf_buffers(), out)
-        return ids_below_64_bits(out)
-
-    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_leaves(np.asfortranarray(positions), _arrays(self), *leaf_buffers(), counters)
-
-    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *leaf_buffers(), out)
 
     def merges(self) -> Iterator[tuple[int, int]]:
         for shape in self.shapes:
@@ -223,8 +207,3 @@ def _level_groups(words: list[int], k: int, levels: list[int], cuts: int) -> lis
     at = min(max((2 * len(levels) * share_of(words[k]) + 2**32) >> 33, 1), len(levels) - 1)
     below = _level_groups(words, 2 * k, levels[:at], cuts - 1)
     return [*below, *_level_groups(words, 2 * k + 1, levels[at:], cuts - 1)]
-
-
-@lru_cache(maxsize=8)
-def _arrays(trees: MixedTrees) -> LeafArrays:
-    return leaf_arrays(trees.first, trees.leaf_axes)

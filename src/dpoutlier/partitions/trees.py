@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad, is_whole
 from dpoutlier.axes import Axes
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.leaves import LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
 from dpoutlier.kernels.trees import TreeArrays, grow
-from dpoutlier.partitions.leaf_axes import LeafAxis, leaf_arrays, leaf_buffers
-from dpoutlier.partitions.partition import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
+from dpoutlier.partitions.partition import Coarser
 from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words
 
 __all__ = ["LEVELS_PER_FEATURE", "MOST_LEAVES", "Trees", "check_trees", "tree_sizes", "trees_by_rule"]
@@ -28,7 +27,7 @@ MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and mor
 
 
 @dataclass(frozen=True)
-class Trees:
+class Trees(HasLeaves):
     """A forest of public trees.
 
     Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 3 s)``. Features
@@ -91,21 +90,6 @@ class Trees:
     def axes(self) -> Axes:
         return ()
 
-    @property
-    def cells_per_row(self) -> int:
-        return self.n_trees
-
-    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
-        out = np.empty((len(positions), self.n_trees), np.int64)
-        leaf_ids(np.asfortranarray(positions), _leaves(self), *leaf_buffers(), out)
-        return ids_below_64_bits(out)
-
-    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_leaves(np.asfortranarray(positions), _leaves(self), *leaf_buffers(), counters)
-
-    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_leaf_terms(np.asfortranarray(positions), _leaves(self), terms, *leaf_buffers(), out)
-
     def merges(self) -> Iterator[tuple[int, int]]:
         for depth, size in zip(self.depths, self.sizes, strict=True):
             own = min(size, depth)
@@ -126,6 +110,11 @@ class Trees:
                 axes = tuple(np.flatnonzero(levels == j).tolist())
                 merged = np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape).reshape(-1)
                 yield Coarser(cells, merged, 1 << len(axes), len(own))
+
+    @cached_property
+    def first(self) -> NDArray[np.int64]:
+        """Id of the first leaf of each tree; its first cut stands there as well."""
+        return np.append(0, np.cumsum([1 << depth for depth in self.depths])[:-1]).astype(np.int64)
 
     @cached_property
     def leaf_axes(self) -> list[list[LeafAxis]]:
@@ -174,7 +163,7 @@ def tree_sizes(subspace: tuple[int, ...], n_trees: int, n_features: int) -> tupl
 def _arrays(trees: Trees) -> TreeArrays:
     key = public_key(trees.seed)
     depths = np.array(trees.depths, np.int64)
-    first = np.append(0, np.cumsum(1 << depths)[:-1]).astype(np.int64)
+    first = trees.first
     feature = np.zeros((trees.n_trees, int(depths.max())), np.int64)
     cut = np.zeros(trees.n_cells, np.uint32)
     dealt = deal(key, trees.sizes, trees.n_features)
@@ -184,11 +173,6 @@ def _arrays(trees: Trees) -> TreeArrays:
         words = np.stack([public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
         grow(places, words, cut[first[t] : first[t] + (1 << depth)])
     return TreeArrays(first, depths, feature, cut)
-
-
-@lru_cache(maxsize=8)
-def _leaves(trees: Trees) -> LeafArrays:
-    return leaf_arrays(trees.arrays().first, trees.leaf_axes)
 
 
 def _leaf_axes(trees: Trees) -> list[list[LeafAxis]]:

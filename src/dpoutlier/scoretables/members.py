@@ -5,9 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpoutlier.axes import MISSING, level_position
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
@@ -67,13 +64,9 @@ def members_of(partition: Partition, domain: Domain) -> list[Member]:
 
 
 def _of_tree(trees: Trees | MixedTrees, domain: Domain, t: int) -> Member:
-    axes, first = trees.leaf_axes[t], int(_firsts(trees)[t])
+    axes, first = trees.leaf_axes[t], int(trees.first[t])
     size = 1 + sum(max(axis.add) for axis in axes)
     return Member(first, size, tuple(_part(axis, domain) for axis in axes))
-
-
-def _firsts(trees: Trees | MixedTrees) -> NDArray[np.int64]:
-    return trees.first if isinstance(trees, MixedTrees) else np.asarray(trees.arrays().first)
 
 
 def _part(axis: LeafAxis, domain: Domain) -> Cuts | Levels:
