@@ -159,7 +159,7 @@ class Explanation:
         For grids: the features in which the nearest usual region differs from the point's, or one of them alone; None if no region
         within reach is more usual. For forests and marginals: the nearest values of one feature, of the one that
         contributes most unless told, at which the score is at most the typical one, all other features held. Where there are none,
-        the nearest at which half of the largest possible fall is reached.
+        those around the lowest score.
         """
         name = self.ranking(point)[0][0] if feature is None else feature
         if name not in self.features:
@@ -273,7 +273,7 @@ class Explanation:
         if self._cells is None:
             return (
                 f"What features add makes the difference of the scores{others}. Instead: the nearest values of one feature, all "
-                "others held, that would be typical, or if none would, half as good as can be; then: the score there, at most. "
+                "others held, that would be typical, or if none would, where the score is lowest; then: the score there, at most. "
                 "Empty: share of the cells that look at the feature and hold no more than noise."
             )
         return f"What features add makes the score{others}. {self._region_note(point)}"

@@ -40,7 +40,8 @@ def nearest_alternative(
 ) -> Alternative | None:
     """The nearest stretch of feature j in which the point scores at most ``typical``.
 
-    Where there is none: the nearest in which half of the largest possible fall is reached. None if the point scores no more
+    Where there is none: the stretch around the place where it scores least, as far as half of that fall is reached; a nearer one
+    that falls as much may be no more than noise. None if the point scores no more
     than ``typical`` as it is, or if nothing lowers its score. Levels without an order, and what a missing value could have been,
     are all as near: of these the one with the lowest score.
     """
@@ -52,11 +53,13 @@ def nearest_alternative(
     least = min(moved)
     if own <= typical or least >= own:
         return None
-    target = typical if least <= typical else own - ENOUGH * (own - least)
+    reached = least <= typical
+    target = typical if reached else own - ENOUGH * (own - least)
     target = max(target, least)  # whatever was rounded on the way
     p = int(position[j])
     far = [_distance(p, part, axis) for part in parts]
-    first = min((i for i, score in enumerate(moved) if score <= target), key=lambda i: (far[i], moved[i], i))
+    wanted = target if reached else least
+    first = min((i for i, score in enumerate(moved) if score <= wanted), key=lambda i: (far[i], moved[i], i))
     last = first
     while not axis.unordered and last + 1 < len(parts) and _goes_on(parts[last + 1], moved[last + 1], target):
         last += 1
