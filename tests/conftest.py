@@ -12,6 +12,9 @@ sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))  # heap, the first 
 
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from shared_data import DATA
+from spark_session import spark
+
+__all__ = ["spark"]
 
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")

@@ -1,0 +1,70 @@
+"""Functions of Arrow tables that Spark runs where its rows are. The only module that imports pyspark, and only when it is used."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Any
+
+__all__ = ["arrow_schema", "map_in_arrow"]
+
+MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."
+
+
+class _Pickled:
+    """A function that becomes itself again where it is unpickled. It is pickled now: what cannot travel fails at once."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        dumps: Any = _imported("pyspark.cloudpickle").dumps
+        self.content: bytes = dumps(function)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return pickle.loads, (self.content,)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ModuleNotFoundError(MISSING) from None
+
+
+def map_in_arrow(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any:
+    """A Spark frame of what a function makes of each batch of rows, an Arrow table. Lazy: no row is read.
+
+    The function is sent once to each executor where there is a Spark context (``SparkContext.broadcast``), else, on Spark Connect,
+    as a part of the query. Executors import by name what the function imports, so dpoutlier must be installed there.
+
+    Parameters
+    ----------
+    frame : Spark frame
+    function : callable
+        From Arrow table to Arrow table; called once for each batch of some thousand rows, in any order and perhaps again.
+    schema : Spark schema, or Arrow schema
+        Of what the function returns.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
+
+    travelling = _Pickled(function)
+    if isinstance(schema, pa.Schema):
+        schema = _imported("pyspark.sql.pandas.types").from_arrow_schema(schema)
+    context = getattr(frame.sparkSession, "_sc", None)  # Spark Connect has none
+    shared = travelling if context is None else context.broadcast(travelling)
+    return frame.mapInArrow(_each_batch(shared, sent=context is not None), schema)
+
+
+def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def each(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa  # noqa: PLC0415 - on the executor
+
+        function = shared.value if sent else shared
+        for batch in batches:
+            yield from function(pa.Table.from_batches([batch])).to_batches()
+
+    return each
+
+
+def arrow_schema(frame: Any) -> Any:
+    """The schema of a Spark frame as Arrow sees it in a batch."""
+    return _imported("pyspark.sql.pandas.types").to_arrow_schema(frame.schema)

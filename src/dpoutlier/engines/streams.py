@@ -1,0 +1,91 @@
+"""Rows of a table that an engine holds, as Arrow tables of some rows each: never the whole table at once.
+
+The order is the engine's own: that of the rows for a LazyFrame, a Dask frame and an Arrow dataset, and for a relation whose query
+keeps one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["arrow_batches"]
+
+BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
+
+
+def arrow_batches(frame: Any, names: Sequence[str]) -> Iterator[Any]:
+    """The named columns, in this order, as Arrow tables of some rows each.
+
+    Raises at once for what is no such table; no row is read before the first batch is asked for. A Dask frame is computed
+    partition by partition, and what its partitions share is then computed for each of them.
+    """
+    engine, names = engine_of(frame), list(names)
+    if engine is None or engine is Engine.SPARK:
+        what = "a Spark frame" if engine else type(frame).__name__
+        remedy = " Its rows stay where they are: use map_in_arrow." if engine else ""
+        raise TypeError(f"{what} cannot be read batch by batch.{remedy}")
+    if engine is Engine.DASK:
+        _check_objects(frame, names)
+    return _READERS[engine](frame, names, max(1, BATCH // max(1, len(names))))
+
+
+def _of_polars(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    chosen = frame.select(names)
+    if not hasattr(chosen, "collect_batches"):
+        raise TypeError(
+            "a LazyFrame can be read batch by batch with Polars 1.34 or newer; collect it, or update Polars."
+        )
+    return _polars_batches(chosen, rows)
+
+
+def _polars_batches(chosen: Any, rows: int) -> Iterator[Any]:
+    batches = chosen.collect_batches(chunk_size=rows, maintain_order=True, lazy=True)
+    for batch in batches:
+        yield batch.to_arrow()
+
+
+def _of_duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
+
+    chosen = frame.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
+    reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch
+    for batch in reader(rows):
+        yield pa.Table.from_batches([batch])
+
+
+def _of_dask(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    chosen = frame[names]
+    for number in range(chosen.npartitions):
+        whole = pa.Table.from_pandas(chosen.get_partition(number).compute(), preserve_index=False)
+        for first in range(0, len(whole), rows):
+            yield whole.slice(first, rows)
+
+
+def _check_objects(frame: Any, names: list[str]) -> None:
+    """Objects of Python have no type in Arrow that does not depend on the rows."""
+    for name in names:
+        if str(frame.dtypes[name]) == "object":
+            raise InvalidParameterError(
+                f"column {name!r} holds Python objects; convert it to numbers or to text: frame[{name!r}].astype('string')."
+            )
+
+
+def _of_dataset(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
+    import pyarrow as pa  # noqa: PLC0415
+
+    for batch in frame.to_batches(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1):
+        yield pa.Table.from_batches([batch])
+
+
+_READERS: dict[Engine, Callable[[Any, list[str], int], Iterator[Any]]] = {
+    Engine.POLARS: _of_polars,
+    Engine.DUCKDB: _of_duckdb,
+    Engine.DASK: _of_dask,
+    Engine.ARROW: _of_dataset,
+}

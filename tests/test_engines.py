@@ -1,0 +1,105 @@
+"""Rows that an engine holds come batch by batch, whole and in order; functions go to where Spark has its rows."""
+
+import os
+import sys
+import threading
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from dpoutlier.engines import streams
+from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.engines.spark import map_in_arrow
+from dpoutlier.engines.streams import arrow_batches
+from dpoutlier.exceptions import InvalidParameterError
+
+TABLE = pa.table(
+    {
+        "a": pa.array(np.arange(5000) / 7, mask=np.arange(5000) % 11 == 0),
+        "more": np.arange(5000),
+        'b "quoted", too': [str(i) if i % 3 else None for i in range(5000)],
+    }
+)
+NAMES = ['b "quoted", too', "a"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    for i in range(2):
+        pq.write_table(TABLE.slice(2500 * i, 2500), tmp_path / f"{i}.parquet", row_group_size=700)
+    return tmp_path
+
+
+FRAMES = {
+    Engine.POLARS: lambda files: pl.scan_parquet(files / "*.parquet"),
+    Engine.DUCKDB: lambda files: duckdb.connect().read_parquet(f"{files}/*.parquet"),
+    Engine.DASK: dd.read_parquet,
+    Engine.ARROW: ds.dataset,
+}
+
+
+@pytest.mark.parametrize("engine", FRAMES)
+def test_batches_hold_the_rows_once_and_in_order(engine, files, monkeypatch):
+    monkeypatch.setattr(streams, "BATCH", 600)
+    frame = FRAMES[engine](files)
+    assert engine_of(frame) is engine
+    batches = list(arrow_batches(frame, NAMES))
+    assert len(batches) > 4
+    assert all(isinstance(batch, pa.Table) and batch.column_names == NAMES for batch in batches)
+    assert [row for batch in batches for row in batch.to_pylist()] == TABLE.select(NAMES).to_pylist()
+
+
+def test_what_is_in_memory_has_no_engine():
+    for table in (TABLE, TABLE.to_pandas(), pl.from_arrow(TABLE), np.eye(2), [[1.0]], None):
+        assert engine_of(table) is None
+        with pytest.raises(TypeError, match="cannot be read batch by batch"):
+            arrow_batches(table, ["a"])
+
+
+def test_objects_of_python_are_refused_before_any_row_is_read():
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0]}), npartitions=1).map_partitions(
+        lambda part: pytest.fail("a row was read"), meta={"a": object}
+    )
+    with pytest.raises(InvalidParameterError, match="column 'a' holds Python objects"):
+        arrow_batches(frame, ["a"])
+
+
+def worker(table):
+    """Which process saw how many rows."""
+    return pa.table({"process": [os.getpid()], "rows": [len(table)]})
+
+
+@pytest.mark.xdist_group("spark")
+class TestSpark:
+    def test_a_function_runs_in_the_processes_of_the_executors(self, spark):
+        frame = spark.range(0, 10_000, numPartitions=4)
+        assert engine_of(frame) is Engine.SPARK
+        found = (
+            map_in_arrow(frame, worker, pa.schema([("process", pa.int64()), ("rows", pa.int64())]))
+            .toArrow()
+            .to_pandas()
+        )
+        assert found["rows"].sum() == 10_000
+        assert found["rows"].max() <= 1000
+        assert os.getpid() not in set(found["process"])
+
+    def test_rows_stay_where_they_are(self, spark):
+        with pytest.raises(TypeError, match="use map_in_arrow"):
+            arrow_batches(spark.range(10), ["id"])
+
+    def test_what_cannot_travel_fails_before_the_job(self, spark):
+        lock = threading.Lock()
+        with pytest.raises(TypeError, match="cannot pickle"):
+            map_in_arrow(spark.range(10), lambda table: lock, "id bigint")
+
+    def test_spark_that_is_not_installed_is_named(self, spark, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pyspark.cloudpickle", None)
+        with pytest.raises(ModuleNotFoundError, match=r"dpoutlier\[spark\]"):
+            map_in_arrow(spark.range(10), worker, "id bigint")
