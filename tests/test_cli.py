@@ -420,7 +420,7 @@ def test_csv_points_become_numbers_in_parquet_and_stay_as_written_in_csv(folder)
 
 @pytest.mark.parametrize("output", ["nodir/m", ".", "taken"])
 def test_outputs_that_cannot_be_written_are_refused_before_rows_are_read(folder, output, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     (folder / "taken.dpo").mkdir()
     output_of_fit = run(*FIT[:-1], output, code=2)
     assert "cannot be written" in output_of_fit or "needs a name" in output_of_fit

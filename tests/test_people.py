@@ -215,7 +215,7 @@ def test_points_may_have_the_column_of_people_and_need_not(tmp_path):
     ids=["no such column", "an array", "no name", "no text"],
 )
 def test_a_column_that_is_not_there_is_refused_before_any_row_is_read(person, X, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=r"person must be the name of a column"):
         DPMarginals(1, bounds=(0, 1), person=person).fit(X)
 
