@@ -11,7 +11,7 @@ from dpoutlier.category import Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["check_columns", "collected", "is_spark", "lazy_frame"]
+__all__ = ["check_columns", "collected", "is_spark", "lazy_frame", "plainly_named"]
 
 SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
 KNOWN = (nw.Implementation.POLARS, nw.Implementation.DUCKDB, nw.Implementation.DASK, *SPARK)
@@ -31,6 +31,14 @@ def lazy_frame(table: Any) -> nw.LazyFrame[Any]:
 
 def is_spark(frame: nw.LazyFrame[Any]) -> bool:
     return frame.implementation in SPARK
+
+
+def plainly_named(table: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """The same with names that mean nothing to its engine, and these names. To Spark, what follows a dot is a part of a column."""
+    if not is_spark(lazy_frame(table)):
+        return table, names
+    plain = [f"x{j}" for j in range(len(names))]
+    return table.toDF(*plain), plain
 
 
 def collected(frame: nw.LazyFrame[Any]) -> Any:
