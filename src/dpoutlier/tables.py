@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.batched import BatchedTable, not_a_number
 from dpoutlier.category import NUMBER, Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.identity import identity
-from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def is_lazy(table: Any) -> bool:
 
 def column_names(table: Any) -> list[str] | None:
     """Names of the columns, if the table has names that are text."""
-    if isinstance(table, ParquetTable):
+    if isinstance(table, BatchedTable):
         return list(table.names)
     if is_lazy(table):
         return _lazy_names(table)
@@ -75,7 +75,7 @@ def column_names(table: Any) -> list[str] | None:
 
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
-    if isinstance(table, ParquetTable):
+    if isinstance(table, BatchedTable):
         _check_types(table.types().items())
         return len(table.names)
     if is_lazy(table):
@@ -118,8 +118,8 @@ def values(table: Any, domain: Domain | None = None) -> NDArray[Any] | list[NDAr
 
 def without(table: Any, name: str) -> Any:
     """The table without one of its columns."""
-    if isinstance(table, ParquetTable):
-        return ParquetTable(table.path, [other for other in table.names if other != name])
+    if isinstance(table, BatchedTable):
+        return table.without(name)
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     return nw.to_native(_frame(table).drop(name))
@@ -208,9 +208,7 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
 def _check_types(types: Iterable[tuple[str, Any]]) -> None:
     for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
-            raise InvalidParameterError(
-                f"column {name!r} has type {dtype}; a feature must be a number. Convert or leave it out."
-            )
+            raise not_a_number(name, dtype)
 
 
 def _series(series: nw.Series[Any]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dpoutlier.batched import BatchedTable
 from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -17,21 +18,17 @@ __all__ = ["StreamedTable", "arrow_batches"]
 BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
 
 
-class StreamedTable:
+class StreamedTable(BatchedTable):
     """A table that an engine holds, read batch by batch as often as wanted. ``types`` are those of its columns, by name."""
 
     def __init__(self, frame: Any, types: dict[str, Any]) -> None:
         self.frame, self.names, self._types = frame, list(types), types
 
     def types(self) -> dict[str, Any]:
-        return dict(self._types)
+        return {name: self._types[name] for name in self.names}
 
     def batches(self) -> Iterator[Any]:
         return arrow_batches(self.frame, self.names)
-
-    def without(self, name: str) -> StreamedTable:
-        """The same without one of its columns."""
-        return StreamedTable(self.frame, {other: dtype for other, dtype in self._types.items() if other != name})
 
 
 def arrow_batches(frame: Any, names: Sequence[str]) -> Iterator[Any]:

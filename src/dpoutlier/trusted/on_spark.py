@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpoutlier.batched import BatchedTable
 from dpoutlier.domain import Domain, Pair
 from dpoutlier.engines.spark import executors_have, map_tables
 from dpoutlier.exceptions import InvalidParameterError
@@ -80,11 +81,14 @@ def _of_task(domain: Domain, answer: Callable[[Readings], pa.Table], tables: Ite
     yield answer(InBlocks(Reference(_Passing(tables), domain)))
 
 
-class _Passing:
+class _Passing(BatchedTable):
     """Tables that pass by once, as a table in batches."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables = tables
+
+    def types(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def batches(self) -> Iterator[pa.Table]:
         return self._tables

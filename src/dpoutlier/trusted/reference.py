@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
+from dpoutlier.batched import BatchedTable
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.rows import Rows
@@ -30,7 +31,7 @@ class Reference:
 
     def __init__(self, table: Any, domain: Domain, kept: NDArray[np.bool_] | None = None) -> None:
         self._table, self._domain, self._kept = table, domain, kept
-        self._whole = None if hasattr(table, "batches") else in_silence(lambda: self._rows(table, 0)[0])
+        self._whole = None if isinstance(table, BatchedTable) else in_silence(lambda: self._rows(table, 0)[0])
 
     def __iter__(self) -> Iterator[Rows]:
         if self._whole is not None:
@@ -73,7 +74,7 @@ def in_silence(read: Callable[[], R]) -> R:
 
 
 def read_reference(reference: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Reference:
-    """The rows of a table, or of a Parquet file, which is then read batch by batch.
+    """The rows of a table, or of a ``BatchedTable``, which is then read batch by batch.
 
     With a ``person`` column: at most so many rows of each person, and none that names no person.
     """
@@ -82,7 +83,7 @@ def read_reference(reference: Any, domain: Domain, person: str | None = None, ro
     known: dict[str, int] = {}
 
     def blocks() -> Iterator[Block]:
-        parts = reference.batches() if hasattr(reference, "batches") else iter([reference])
+        parts = reference.batches() if isinstance(reference, BatchedTable) else iter([reference])
         for part in parts:
             rows = Rows(tables.values(tables.without(part, person), domain), domain)
             values = np.column_stack([column.astype(np.float64) for column in rows.columns])
