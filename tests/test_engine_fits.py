@@ -205,6 +205,36 @@ def test_columns_that_are_called_like_ours_are_no_trouble(engine, request):
     assert released(fitted("grid", lazy(engine, table, request), **more)) == released(fitted("grid", table, **more))
 
 
+def test_a_collation_of_duckdb_makes_no_two_people_one(request):
+    """Nor two levels one, be it that of a column or that of all text."""
+    rows = [(0.1, "p", "a"), (0.2, "P", "A"), (0.3, "e", "a"), (0.4, "é", "b"), (0.4, "é", "b")]
+    table = pa.table({name: list(column) for name, column in zip(("x", "who", "s"), zip(*rows), strict=True)})
+    more = {"bounds": {"x": (0, 1), "s": Category(["a", "é"])}, "missing": "error", "person": "who", "bins": 10}
+    wanted = released(fitted("grid", table, **more))
+    for collation, column in (
+        ("NOCASE", "VARCHAR"),
+        ("C", "VARCHAR COLLATE NOCASE"),
+        ("C", "VARCHAR COLLATE NOACCENT"),
+    ):
+        connection = duckdb.connect()
+        connection.execute(
+            f"SET default_collation = '{collation}'; CREATE TABLE t (x DOUBLE, who {column}, s {column})"
+        )
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        assert released(fitted("grid", connection.table("t"), **more)) == wanted, column
+
+
+@pytest.mark.xdist_group("spark")
+def test_a_collation_of_spark_makes_no_two_people_one(spark):
+    rows = "(0.1D, 'p', 'a'), (0.2D, 'P', 'A'), (0.3D, 'p', 'b')"
+    frame = spark.sql(
+        f"SELECT x, who COLLATE UTF8_LCASE AS who, s COLLATE UTF8_LCASE AS s FROM VALUES {rows} AS t(x, who, s)"
+    )
+    table = pa.table({"x": [0.1, 0.2, 0.3], "who": ["p", "P", "p"], "s": ["a", "A", "b"]})
+    more = {"bounds": {"x": (0, 1), "s": Category(["a", "b"])}, "missing": "error", "person": "who", "bins": 10}
+    assert released(fitted("grid", frame, **more)) == released(fitted("grid", table, **more))
+
+
 # Refusals -----------------------------------------------------------------------------------------------------------------
 
 
