@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = [
+    "check_types",
     "codes_of",
     "column_names",
     "columns",
@@ -64,7 +65,7 @@ def column_names(table: Any) -> list[str] | None:
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
     if isinstance(table, ParquetTable):
-        _check_types(table.types().items())
+        check_types(table.types().items())
         return len(table.names)
     n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
@@ -142,15 +143,19 @@ def points_rows(table: Any, domain: Domain) -> Rows:
     return Rows(found, domain, complete=True)
 
 
-def missing_value(table: Any, domain: Domain) -> PointsError:
-    """What to say of points that miss a value. They are public, so the first bad value is shown."""
+def missing_value(table: Any, domain: Domain, first: int | None = 0) -> PointsError:
+    """What to say of points that miss a value. They are public, so the first bad value is shown.
+
+    ``first`` is the number of the table's first row; None where it is a part of a larger one and nobody knows which.
+    """
     for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
             row, category = int(missing[0]), domain.category(j)
+            place = "" if first is None else f", row {first + row} (counted from 0)"
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
-                f"points have a missing value or {what} in {label}, row {row} (counted from 0): "
+                f"points have a missing value or {what} in {label}{place}: "
                 f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows ({len(missing)} in "
                 "this column), or fit with a cell for missing values (missing='cell')."
             )
@@ -177,11 +182,12 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
         schema = frame.schema
     except nw.exceptions.DuplicateError:
         raise InvalidParameterError("two columns have the same name; give each a name of its own.") from None
-    _check_types(schema.items())
+    check_types(schema.items())
     return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
 
 
-def _check_types(types: Iterable[tuple[str, Any]]) -> None:
+def check_types(types: Iterable[tuple[str, Any]]) -> None:
+    """Refuse types that hold no numbers and no levels."""
     for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
             raise InvalidParameterError(

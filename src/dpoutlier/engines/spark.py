@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-__all__ = ["arrow_schema", "map_in_arrow"]
+__all__ = ["add_in_arrow", "arrow_schema", "map_in_arrow"]
 
 MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."
 
@@ -52,6 +52,13 @@ def map_in_arrow(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any
     context = getattr(frame.sparkSession, "_sc", None)  # Spark Connect has none
     shared = travelling if context is None else context.broadcast(travelling)
     return frame.mapInArrow(_each_batch(shared, sent=context is not None), schema)
+
+
+def add_in_arrow(frame: Any, function: Callable[[Any], Any], fields: Sequence[Any]) -> Any:
+    """``map_in_arrow`` of a function that keeps all columns and adds some, whose Arrow fields are given."""
+    types = _imported("pyspark.sql.types")
+    added = _imported("pyspark.sql.pandas.types").from_arrow_schema(_imported("pyarrow").schema(fields))
+    return map_in_arrow(frame, function, types.StructType([*frame.schema.fields, *added.fields]))
 
 
 def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
