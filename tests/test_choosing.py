@@ -80,7 +80,7 @@ def test_what_a_detector_does_not_take_is_refused():
 )
 def test_bad_arguments_of_a_forest(arguments, message, monkeypatch):
     detector = DPForest(**{"epsilon": 1, "bounds": (0, 1), **arguments})
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)  # refused before any row is read
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message):
         detector.fit(np.zeros((3, 30)))
 

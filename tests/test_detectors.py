@@ -212,7 +212,7 @@ def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatc
     arguments = dict(arguments)
     rows = np.zeros((3, arguments.pop("columns", 2)))
     detector = DPGridKNN(**{"epsilon": 1, "bounds": NAMES, "bins": 5, **arguments})
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)  # refused before any row is read
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         detector.fit(rows)

@@ -395,6 +395,16 @@ class TestSpark:
         with pytest.raises(error, match=message):
             fitted["basic"].score_frame(spark.read.parquet(str(tmp_path)))
 
+    def test_names_with_dots_are_names(self, spark, tmp_path):
+        names = ["a.x", "`b`"]
+        detector = DPGridKNN(1, bounds=dict.fromkeys(names, (0, 1)), bins=4).fit(
+            pl.DataFrame(rng.random((500, 2)), names)
+        )
+        points = pl.DataFrame(rng.random((50, 2)), names)
+        points.write_parquet(tmp_path / "points.parquet")
+        scored = detector.score_frame(spark.read.parquet(str(tmp_path))).toArrow()
+        assert scored.column("outlier_score").to_pylist() == detector.outlier_scores(points).tolist()
+
     def test_a_secret_model_does_not_travel_by_itself(self, frame, fitted):
         with pytest.raises(SecretError):
             fitted["keyed"].score_frame(frame)

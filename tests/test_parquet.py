@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpoutlier import KNN, DPGridKNN, GridKNN, parquet
+from dpoutlier import KNN, DPGridKNN, GridKNN, batched
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.parquet import ParquetTable
 
@@ -18,7 +18,7 @@ BOUNDS = dict.fromkeys(NAMES, (0, 1))
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """A file with nulls, text, whole numbers and a column too many, in another order; batches much smaller than it."""
-    monkeypatch.setattr(parquet, "BATCH", 2100)
+    monkeypatch.setattr(batched, "BATCH", 2100)
     a = pa.array(ROWS[:, 0], mask=np.arange(len(ROWS)) % 7 == 0)
     b = pa.array([repr(float(v)) if i % 5 else "no number" for i, v in enumerate(ROWS[:, 1])])
     table = pa.table({"c": (ROWS[:, 2] * 2).astype(int), "more": np.arange(len(ROWS)), "b": b, "a": a})

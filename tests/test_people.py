@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow.dataset import dataset
 
 from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals, PrivateBounds, load
 from dpoutlier.domain import Domain
@@ -139,7 +140,7 @@ def test_a_file_is_read_in_batches_and_the_same_rows_stay(tmp_path, monkeypatch)
     table = pa.table({"a": rng.uniform(size=n), "b": rng.uniform(size=n), "who": rng.integers(0, 90, n)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=64)
     whole = np.concatenate([rows[:] for rows in read_reference(table, UNIT, "who", 3)])
-    monkeypatch.setattr("dpoutlier.parquet.BATCH", 100)
+    monkeypatch.setattr("dpoutlier.batched.BATCH", 100)
     file = read_reference(ParquetTable(tmp_path / "t.parquet", ["a", "b", "who"]), UNIT, "who", 3)
     blocks = [rows[:] for rows in file]
     assert len(blocks) > 10
@@ -215,7 +216,7 @@ def test_points_may_have_the_column_of_people_and_need_not(tmp_path):
     ids=["no such column", "an array", "no name", "no text"],
 )
 def test_a_column_that_is_not_there_is_refused_before_any_row_is_read(person, X, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=r"person must be the name of a column"):
         DPMarginals(1, bounds=(0, 1), person=person).fit(X)
 
@@ -249,7 +250,7 @@ def test_ids_in_an_unknown_encoding_stay_different_people(tmp_path):
     path = tmp_path / "latin.csv"
     rows = ["a,b,who", "0.1,0.1,René", "0.2,0.2,Renè", "0.3,0.3, Renê ", "0.4,0.4,René", "0.5,xé,NA", ""]
     path.write_bytes("\n".join(rows).encode("latin-1"))
-    table = read_file(path, ("a", "b"), (), "who")
+    table = read_file(path, ("a", "b"), "who")
     assert number_kept(table, rows_per_person=1) == 3
 
 
@@ -315,9 +316,11 @@ def test_types_that_are_no_features_are_refused_by_the_schema_alone(kind, column
     numbers = pa.array([0.5] * n, pa.float64())
     table = {"a": own if column == "a" else numbers, "b": numbers, "who": own if column == "who" else numbers}
     pq.write_table(pa.table(table), tmp_path / "t.parquet")
-    file = ParquetTable(tmp_path / "t.parquet", ["a", "b", "who"])
+    detector = DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who")
+    with pytest.raises(InvalidParameterError, match=f"column '{column}' of .*t.parquet has type"):
+        detector.fit(tmp_path / "t.parquet")
     with pytest.raises(InvalidParameterError, match=f"column '{column}' has type"):
-        DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who").fit(file)
+        detector.fit(dataset(tmp_path / "t.parquet"))
 
 
 def test_categories_that_hold_objects_are_told_apart_one_by_one():
@@ -391,4 +394,4 @@ def test_blanks_of_another_encoding_are_letters_in_a_file(tmp_path):
 
     path = tmp_path / "gbk.csv"
     path.write_bytes("a,b,who\n0.1,0.1,王聽\n0.2,0.2,王\n0.3,0.3, 王 \n".encode("gbk"))
-    assert number_kept(read_file(path, ("a", "b"), (), "who"), rows_per_person=1) == 2
+    assert number_kept(read_file(path, ("a", "b"), "who"), rows_per_person=1) == 2

@@ -218,7 +218,7 @@ def test_bounds_for_all_features_and_the_rows_that_they_do_not_need():
 
 
 def test_shares_must_agree_and_leave_something_for_the_counts(monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     two = {"a": PrivateBounds(share=0.1), "b": PrivateBounds(share=0.2)}
     with pytest.raises(InvalidParameterError, match=r"share must be the same in every PrivateBounds.*\[0.1, 0.2\]"):
         DPMarginals(1, bounds=two).fit(np.zeros((2, 2)))

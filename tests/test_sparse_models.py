@@ -120,7 +120,7 @@ def test_what_cannot_be_is_refused():
 
 
 def test_float_noise_is_refused_before_rows_are_read(monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="no sparse holder"):
         fitted(unsafe_float_laplace=True)
 

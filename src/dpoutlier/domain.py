@@ -15,7 +15,7 @@ from dpoutlier._validate import bad
 from dpoutlier.axes import MISSING, Axis, level_position
 from dpoutlier.category import Category
 
-__all__ = ["Domain", "check_range"]
+__all__ = ["Domain", "Pair", "check_range"]
 
 MOST_FEATURES, LONGEST_NAME = 10_000, 200
 

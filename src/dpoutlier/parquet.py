@@ -1,36 +1,122 @@
-"""A Parquet file as a table that is read batch by batch, as often as wanted, and never whole."""
+"""Parquet files as one table that is read batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["ParquetTable"]
+from dpoutlier._paths import files_of
+from dpoutlier.batched import FileTable, ahead, not_a_number, rows_of_a_batch
+from dpoutlier.exceptions import InvalidParameterError
 
-BATCH = 1 << 23  # values: 64 MB of float64, enough to make the overhead of a batch small
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ParquetTable", "parquet_schema"]
+
+BUFFER = 1 << 18  # bytes of a column that are read at once: a row group of any size takes no more
 
 
-class ParquetTable:
-    """Columns of a Parquet file, found by name."""
+class ParquetTable(FileTable):
+    """Columns of Parquet files, found by name. The schema of every file is checked at once, and no row is read yet.
 
-    def __init__(self, path: str | Path, names: Sequence[str]) -> None:
-        self.path, self.names = Path(path), list(names)
+    Parameters
+    ----------
+    files : str, Path, or a sequence of them
+        A file, a pattern such as ``rows/*.parquet``, or a folder, of which all ``*.parquet`` are taken. They are read in the
+        order of their names.
+    names : sequence of str, optional
+        The columns; all of them unless told, and then every file must have the same. The type of a number may differ from file
+        to file.
+    """
+
+    def __init__(self, files: str | Path | Sequence[str | Path], names: Sequence[str] | None = None) -> None:
+        self.paths = files_of(files) if isinstance(files, str | Path) else [Path(file) for file in files]
+        schemas = {path: parquet_schema(path) for path in self.paths}
+        first = next(iter(schemas.values()))
+        self.names = list(first.names if names is None else names)
+        for path, schema in schemas.items():
+            _check_columns(path, schema, self.names)
+            if names is None and set(schema.names) != set(self.names):
+                more = next(name for name in schema.names if name not in self.names)
+                raise InvalidParameterError(
+                    f"{path} has a column {more!r}, and {self.paths[0]} has not. Give bounds by name, for the columns that all "
+                    "files have."
+                )
+        self._types = _agreed({path: _types(schema, self.names) for path, schema in schemas.items()})
 
     def types(self) -> dict[str, Any]:
-        """The types of the columns, as narwhals calls them: the schema, which is public."""
-        import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
-        import pyarrow.parquet as pq  # noqa: PLC0415
+        return {name: self._types[name] for name in self.names}
 
-        empty = pq.read_schema(self.path).empty_table().select(self.names)
-        return dict(nw.from_native(empty, eager_only=True).schema)
+    def _batches(self, path: Path) -> Iterator[tuple[Any, float]]:
+        return ahead(self._decoded(path))
 
-    def batches(self) -> Iterator[Any]:
-        """Arrow tables of some rows each."""
+    def _decoded(self, path: Path) -> Iterator[tuple[Any, float]]:
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
         import pyarrow.parquet as pq  # noqa: PLC0415
 
-        rows = max(1, BATCH // len(self.names))
-        with pq.ParquetFile(self.path, memory_map=True) as file:
-            for batch in file.iter_batches(rows, columns=self.names):
-                yield pa.Table.from_batches([batch]).select(self.names)
+        # Through a buffer and not from a memory map, whose pages would count as memory in use until the whole file does.
+        with pq.ParquetFile(path, memory_map=False, buffer_size=BUFFER, pre_buffer=False) as file:
+            rows, done = max(file.metadata.num_rows, 1), 0
+            for batch in file.iter_batches(rows_of_a_batch(len(self.names)), columns=self.names):
+                done += len(batch)
+                yield pa.Table.from_batches([batch]).select(self.names), done / rows
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """Names and types of the columns: the schema, which is public."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        raise InvalidParameterError(f"{path} is no Parquet file, or it is damaged.") from None
+
+
+def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
+    for name in names:
+        found = schema.names.count(name)
+        if found == 0:
+            raise InvalidParameterError(
+                f"{path} has no column {name!r}, which the features or person name. Its columns are: "
+                f"{', '.join(map(repr, schema.names))}."
+            )
+        if found > 1:
+            raise InvalidParameterError(f"{path} has more than one column named {name!r}.")
+
+
+def _types(schema: pa.Schema, names: Sequence[str]) -> dict[str, Any]:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
+
+    return dict(nw.from_native(schema.empty_table().select(names), eager_only=True).schema)
+
+
+def _agreed(types: dict[Path, dict[str, Any]]) -> dict[str, Any]:
+    """One type for each column: where files hold different numbers, the one that all of them become."""
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    agreed: dict[str, tuple[Path, Any]] = {}
+    for path, own in types.items():
+        for name, dtype in own.items():
+            if dtype.is_temporal() or dtype.is_nested():
+                raise not_a_number(name, dtype, f" of {path}")
+            before, known = agreed.setdefault(name, (path, dtype))
+            if dtype in {known, nw.Unknown}:
+                continue
+            if known != nw.Unknown and _kind(known) != _kind(dtype):
+                raise InvalidParameterError(
+                    f"column {name!r} has type {known} in {before} and {dtype} in {path}. Files may differ in the type of a "
+                    "number; else write a column with one type in all of them."
+                )
+            agreed[name] = (path, dtype if known == nw.Unknown else nw.Float64() if _kind(dtype) == "number" else known)
+    return {name: dtype for name, (_, dtype) in agreed.items()}
+
+
+def _kind(dtype: Any) -> str:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return "number"
+    return "bytes" if dtype == nw.Binary else "text"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.batched import BatchedTable, not_a_number
 from dpoutlier.category import NUMBER, Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.identity import identity
-from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ __all__ = [
     "column_names",
     "columns",
     "is_frame",
+    "is_lazy",
     "missing_value",
     "number_of_columns",
     "numbers",
@@ -49,10 +50,21 @@ def is_frame(table: Any) -> bool:
     return bool(nw.dependencies.is_into_dataframe(table))
 
 
+def is_lazy(table: Any) -> bool:
+    """Whether a table is a query of an engine that has not run."""
+    if isinstance(table, np.ndarray | list | tuple | str):
+        return False
+    import narwhals.stable.v2 as nw  # noqa: PLC0415 - an array must not wait for it
+
+    return isinstance(nw.from_native(table, pass_through=True), nw.LazyFrame)
+
+
 def column_names(table: Any) -> list[str] | None:
     """Names of the columns, if the table has names that are text."""
-    if isinstance(table, ParquetTable):
+    if isinstance(table, BatchedTable):
         return list(table.names)
+    if is_lazy(table):
+        return _lazy_names(table)
     if not is_frame(table):
         return None
     names = _frame(table).columns
@@ -64,9 +76,11 @@ def column_names(table: Any) -> list[str] | None:
 
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
-    if isinstance(table, ParquetTable):
+    if isinstance(table, BatchedTable):
         check_types(table.types().items())
         return len(table.names)
+    if is_lazy(table):
+        return len(_lazy_names(table))
     n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
         raise ValueError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
@@ -105,8 +119,8 @@ def values(table: Any, domain: Domain | None = None) -> NDArray[Any] | list[NDAr
 
 def without(table: Any, name: str) -> Any:
     """The table without one of its columns."""
-    if isinstance(table, ParquetTable):
-        return ParquetTable(table.path, [other for other in table.names if other != name])
+    if isinstance(table, BatchedTable):
+        return table.without(name)
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     return nw.to_native(_frame(table).drop(name))
@@ -173,6 +187,16 @@ def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
 # Frames ------------------------------------------------------------------------------------------------------------------
 
 
+def _lazy_names(table: Any) -> list[str]:
+    import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+    names = [*nw.from_native(table).collect_schema()]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InvalidParameterError(f"two columns are called {doubled[0]!r}; give each a name of its own.")
+    return names
+
+
 def _frame(table: Any) -> nw.DataFrame[Any]:
     """The frame behind narwhals; refuses a schema that holds no numbers. The schema is public."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
@@ -190,9 +214,7 @@ def check_types(types: Iterable[tuple[str, Any]]) -> None:
     """Refuse types that hold no numbers and no levels."""
     for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
-            raise InvalidParameterError(
-                f"column {name!r} has type {dtype}; a feature must be a number. Convert or leave it out."
-            )
+            raise not_a_number(name, dtype)
 
 
 def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
@@ -262,8 +284,11 @@ def _object(value: Any) -> Any:
 def _array(table: Any) -> NDArray[Any]:
     if hasattr(table, "toarray"):
         raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
-    if type(table).__name__ in {"LazyFrame", "DuckDBPyRelation"}:
-        raise TypeError(f"a {type(table).__name__} was passed; collect it into a data frame first.")
+    if is_lazy(table):
+        raise TypeError(
+            f"a lazy frame ({type(table).__name__}) was passed; use score_frame, which scores it where it is, or collect it into a "
+            "data frame first."
+        )
     array = _rectangle(table) if isinstance(table, list | tuple) else _as_numpy(table)
     if array is None:
         raise ValueError("the data could not be read as a table: it is no array and no data frame.")

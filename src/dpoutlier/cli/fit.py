@@ -146,7 +146,7 @@ def fit(
         check_target(output, overwrite=force)
         say_if_compiling()
         with working("reading and counting"):
-            unfitted.fit(read_reference(reference, bounds.names, bounds.text_features, person))
+            unfitted.fit(read_reference(reference, bounds.names, person))
         path = unfitted.save(output, overwrite=force)
         console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
         console().print(f"\nWrote {path}", soft_wrap=True, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,8 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpoutlier import tables
 from dpoutlier._validate import bad
 from dpoutlier.bounds import Bounds
+from dpoutlier.dataset import DatasetTable, is_dataset
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
+from dpoutlier.tablefiles import file_table
 
 __all__ = ["Detector"]
 
@@ -34,7 +37,14 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _table(self, X: Any, declared: Bounds) -> Any:
-        """An empty list has no columns; the bounds may tell how many it would have."""
+        """What to read rows from: files and data sets batch by batch.
+
+        An empty list has no columns; the bounds may tell how many it would have.
+        """
+        if isinstance(X, str | Path):
+            return file_table(X, declared.names, self.person)
+        if is_dataset(X):
+            return DatasetTable(X)
         n_features = declared.n_features
         empty = isinstance(X, list | tuple) and not X and n_features is not None
         return np.empty((0, n_features or 0)) if empty else X

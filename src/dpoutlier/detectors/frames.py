@@ -15,6 +15,7 @@ from dpoutlier._validate import bad, one_of
 from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.engines.spark import add_in_arrow, arrow_schema
 from dpoutlier.engines.streams import arrow_batches
 from dpoutlier.exceptions import PointsError
 
@@ -136,6 +137,8 @@ def _types(frame: Any, features: list[Any], engine: Engine | None) -> Iterator[t
 
     if engine is Engine.ARROW:
         frame = frame.schema.empty_table()
+    if engine is Engine.SPARK:  # for which what follows a dot in a name is a part of a column
+        frame = arrow_schema(frame, features).empty_table()
     chosen: Any = nw.from_native(frame)
     yield from (chosen if engine else chosen[:0]).select(nw.col(*features)).collect_schema().items()
 
@@ -248,8 +251,6 @@ def _part(part: Any, adding: Any) -> Any:
 
 
 def _spark(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
-    from dpoutlier.engines.spark import add_in_arrow  # noqa: PLC0415 - only where there is a frame of it
-
     return add_in_arrow(frame, _Adding(scorer, features).arrow, scorer.arrow_fields())
 
 

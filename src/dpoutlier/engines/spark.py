@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
-__all__ = ["add_in_arrow", "arrow_schema", "map_in_arrow"]
+__all__ = ["add_in_arrow", "arrow_schema", "executors_have", "map_in_arrow", "map_tables"]
 
+PROBES = 4  # tasks that look for a module
 MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."
 
 
@@ -44,6 +46,15 @@ def map_in_arrow(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any
     schema : Spark schema, or Arrow schema
         Of what the function returns.
     """
+    return map_tables(frame, partial(_one_by_one, function), schema)
+
+
+def _one_by_one(function: Callable[[Any], Any], tables: Iterator[Any]) -> Iterator[Any]:
+    return map(function, tables)
+
+
+def map_tables(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+    """The same where the function takes all batches of a task in turn, and may keep something from one to the next."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
 
     travelling = _Pickled(function)
@@ -66,12 +77,31 @@ def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterato
         import pyarrow as pa  # noqa: PLC0415 - on the executor
 
         function = shared.value if sent else shared
-        for batch in batches:
-            yield from function(pa.Table.from_batches([batch])).to_batches()
+        for table in function(pa.Table.from_batches([batch]) for batch in batches):
+            yield from table.to_batches()
 
     return each
 
 
-def arrow_schema(frame: Any) -> Any:
-    """The schema of a Spark frame as Arrow sees it in a batch."""
-    return _imported("pyspark.sql.pandas.types").to_arrow_schema(frame.schema)
+def executors_have(session: Any, name: str) -> bool:
+    """Whether the Python workers of a cluster can import a module. A job of its own, which reads no row."""
+
+    def look(batches: Iterator[Any]) -> Iterator[Any]:  # travels by value: all it needs is imported there
+        from importlib.util import find_spec  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+
+        for batch in batches:
+            yield pa.RecordBatch.from_pydict({"found": [find_spec(name) is not None] * len(batch)})
+
+    try:
+        found = session.range(0, PROBES, numPartitions=PROBES).mapInArrow(look, "found boolean").toArrow()
+    except Exception:  # noqa: BLE001 - no Python there at all, or no pyarrow
+        return False
+    return all(found.column("found").to_pylist())
+
+
+def arrow_schema(frame: Any, names: Sequence[str] | None = None) -> Any:
+    """The schema of a Spark frame, or of some of its columns, as Arrow sees it in a batch."""
+    chosen = [field for field in frame.schema.fields if names is None or field.name in names]
+    return _imported("pyspark.sql.pandas.types").to_arrow_schema(_imported("pyspark.sql.types").StructType(chosen))

@@ -9,12 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from dpoutlier.batched import BatchedTable
 from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["arrow_batches"]
+__all__ = ["StreamedTable", "arrow_batches"]
 
 BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
+
+
+class StreamedTable(BatchedTable):
+    """A table that an engine holds, read batch by batch as often as wanted. ``types`` are those of its columns, by name."""
+
+    def __init__(self, frame: Any, types: dict[str, Any]) -> None:
+        self.frame, self.names, self._types = frame, list(types), types
+
+    def types(self) -> dict[str, Any]:
+        return {name: self._types[name] for name in self.names}
+
+    def batches(self) -> Iterator[Any]:
+        return arrow_batches(self.frame, self.names)
 
 
 def arrow_batches(frame: Any, names: Sequence[str]) -> Iterator[Any]:

@@ -18,10 +18,11 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
-from dpoutlier.scoring.threshold import ScoreHistogram, bin_of
-from dpoutlier.trusted.counts import Counts, count_rows
-from dpoutlier.trusted.quantiles import EdgeCounts, buy_bounds, widened
-from dpoutlier.trusted.reference import Reference, read_reference
+from dpoutlier.scoring.threshold import ScoreHistogram
+from dpoutlier.trusted.counts import Counts
+from dpoutlier.trusted.opening import open_reference
+from dpoutlier.trusted.quantiles import buy_bounds, widened
+from dpoutlier.trusted.readings import Readings
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
 __all__ = ["fit_model"]
@@ -32,7 +33,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
-    rows = read_reference(reference, plan.domain, plan.guarantee.person, plan.guarantee.rows_per_person)
+    rows = open_reference(reference, plan)
     charges: list[Charge] = []
     n_hint: int | None
     if plan.n_hint == "buy":
@@ -44,7 +45,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     domain, bought = _buy_bounds(rows, plan, source)
     charges += bought
     rows = rows.with_domain(domain) if plan.domain.bought else rows
-    counts, paid = _release_counts(count_rows(rows, partition, plan.n_jobs), partition, plan, source)
+    counts, paid = _release_counts(rows.counts(partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
         domain=domain,
@@ -122,33 +123,29 @@ def _release_small(
     return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
 
 
-def _buy_n_hint(rows: Reference, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+def _buy_n_hint(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
     exact = np.array([rows.number_of_rows()], np.int64)
     noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 
-def _buy_bounds(rows: Reference, plan: Plan, source: ByteSource) -> tuple[Domain, list[Charge]]:
+def _buy_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, list[Charge]]:
     """The domain with bounds for the features that have none yet, and what they cost."""
     outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair is not None}
     if not outer:
         return plan.domain, []
-    counts = EdgeCounts(list(outer.values()))
-    for block in rows:
-        counts.add([block.columns[j] for j in outer])
+    counts = rows.edge_counts(outer)
     paid = plan.charge_for_bounds()
     pairs = buy_bounds(counts, paid[0].rate if paid else None, source)
     bounds = {j: widened(*pair, outer[j]) for j, pair in zip(outer, pairs, strict=True)}
     return plan.domain.with_bounds(bounds), paid
 
 
-def _buy_threshold(rows: Reference, model: Model, plan: Plan, source: ByteSource) -> Model:
+def _buy_threshold(rows: Readings, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
     levels = model.scorer.levels(model.partition)
-    exact = np.zeros(len(levels), np.int64)
-    for block in rows:
-        exact += np.bincount(bin_of(model.outlier_scores(block, plan.n_jobs), levels), minlength=len(levels))
+    exact = rows.score_counts(model, levels, plan.n_jobs)
     noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
     rate = paid[0].rate if paid else None
     histogram = ScoreHistogram(levels, noisy, rate, plan.target_fpr, continuous=model.scorer.continuous)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Block", "kept_rows", "places_of", "row_keys"]
+__all__ = ["PRIME", "Block", "factors", "kept_rows", "places_of", "row_keys"]
 
 
 class Block(NamedTuple):
@@ -29,7 +29,7 @@ _PERSON = b"dpoutlier rows 1"
 
 
 @lru_cache(maxsize=8)
-def _factors(n_places: int) -> NDArray[np.uint64]:
+def factors(n_places: int) -> NDArray[np.uint64]:
     """Public multipliers: for each of two sums one for each place, and one to add."""
     words = hashlib.shake_256(_PERSON + n_places.to_bytes(4, "little")).digest(16 * (n_places + 1))
     return (np.frombuffer(words, "<u8") % PRIME).reshape(2, n_places + 1)
@@ -47,10 +47,10 @@ def row_keys(places: NDArray[np.uint32]) -> NDArray[np.int64]:
     """A number below 2**62 for each row, made of its places alone: two sums of ``a_j * p_j``, modulo a prime of 31 bits."""
     n_places = places.shape[1]
     sums = []
-    for factors in _factors(n_places):
-        total = np.full(len(places), factors[-1], np.uint64)
+    for own in factors(n_places):
+        total = np.full(len(places), own[-1], np.uint64)
         for j in range(n_places):
-            total += places[:, j].astype(np.uint64) * factors[j] % np.uint64(PRIME)
+            total += places[:, j].astype(np.uint64) * own[j] % np.uint64(PRIME)
         sums.append(total % np.uint64(PRIME))
     return np.asarray((sums[0] << np.uint64(31)) | sums[1], np.int64)
 

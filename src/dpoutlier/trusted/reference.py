@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
+from dpoutlier.batched import BatchedTable
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
-from dpoutlier.parquet import ParquetTable
 from dpoutlier.rows import Rows
 from dpoutlier.trusted.people import Block, kept_rows, places_of
 
-__all__ = ["UNREADABLE", "Reference", "read_reference"]
+__all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]
 
 UNREADABLE = (
     "the reference data could not be read as a table of numbers. The cause is withheld, since it could tell something "
@@ -31,15 +31,15 @@ class Reference:
 
     def __init__(self, table: Any, domain: Domain, kept: NDArray[np.bool_] | None = None) -> None:
         self._table, self._domain, self._kept = table, domain, kept
-        self._whole = None if isinstance(table, ParquetTable) else _read(lambda: self._rows(table, 0)[0])
+        self._whole = None if isinstance(table, BatchedTable) else in_silence(lambda: self._rows(table, 0)[0])
 
     def __iter__(self) -> Iterator[Rows]:
         if self._whole is not None:
             yield self._whole
             return
         batches, done = self._table.batches(), 0
-        while (batch := _read(lambda: next(batches, None))) is not None:
-            rows, read = _read(partial(self._rows, batch, done))
+        while (batch := in_silence(lambda: next(batches, None))) is not None:
+            rows, read = in_silence(partial(self._rows, batch, done))
             done += read
             yield rows
 
@@ -61,7 +61,8 @@ class Reference:
         return sum(len(rows) for rows in self)
 
 
-def _read(read: Callable[[], R]) -> R:
+def in_silence(read: Callable[[], R]) -> R:
+    """What a read of the rows returns. Whatever it warns of is ignored, and whatever it raises has a fixed text."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -73,7 +74,7 @@ def _read(read: Callable[[], R]) -> R:
 
 
 def read_reference(reference: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Reference:
-    """The rows of a table, or of a Parquet file, which is then read batch by batch.
+    """The rows of a table, or of a ``BatchedTable``, which is then read batch by batch.
 
     With a ``person`` column: at most so many rows of each person, and none that names no person.
     """
@@ -82,11 +83,11 @@ def read_reference(reference: Any, domain: Domain, person: str | None = None, ro
     known: dict[str, int] = {}
 
     def blocks() -> Iterator[Block]:
-        parts = reference.batches() if isinstance(reference, ParquetTable) else iter([reference])
+        parts = reference.batches() if isinstance(reference, BatchedTable) else iter([reference])
         for part in parts:
             rows = Rows(tables.values(tables.without(part, person), domain), domain)
             values = np.column_stack([column.astype(np.float64) for column in rows.columns])
             yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.bought), values)
 
-    kept = _read(lambda: kept_rows(blocks, rows_per_person))
+    kept = in_silence(lambda: kept_rows(blocks, rows_per_person))
     return Reference(tables.without(reference, person), domain, kept)

@@ -1,0 +1,41 @@
+"""Which files a path means: itself, those in a folder, or those that a pattern matches."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["FORMATS", "files_of", "format_of"]
+
+FORMATS = (".csv", ".parquet")
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """A file; all ``*.parquet`` in a folder; or what a pattern such as ``rows/*.parquet`` matches. Sorted by name, never none."""
+    whole = Path(path)
+    if whole.is_dir():
+        return _sorted(list(whole.glob("*.parquet")), f"{whole} is a folder without a .parquet file.")
+    if whole.exists():
+        return _sorted([whole], "")
+    if not glob.has_magic(str(path)):
+        raise InvalidParameterError(f"{whole} does not exist.")
+    found = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern may be an absolute path
+    return _sorted([Path(one) for one in found], f"no file matches {whole}.")
+
+
+def format_of(path: Path) -> str:
+    """``.csv`` or ``.parquet``."""
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidParameterError(f"{path} must be a .csv or .parquet file.")
+    return path.suffix.lower()
+
+
+def _sorted(paths: list[Path], none: str) -> list[Path]:
+    if not paths:
+        raise InvalidParameterError(f"{none} Give a .csv or .parquet file, a pattern, or a folder with .parquet files.")
+    for path in sorted(paths):
+        if not path.is_file():
+            raise InvalidParameterError(f"{path} is no file.")
+    return sorted(paths)

@@ -1,0 +1,114 @@
+"""In which cells a row is counted, as expressions of its positions. The same cells as ``Partition.cells``, in any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.axes import MISSING, Axis, each_axis
+from dpoutlier.engines.places import floor, position, total
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.partition import CellIds, Partition, ids_below_64_bits
+
+__all__ = ["GridWords", "cells_of", "word"]
+
+EXACT = 2**53
+"""Whole numbers up to this are what they are in float64."""
+HALF = 2.0**16
+
+
+def word(i: int) -> str:
+    """The column that has a part of a cell's number."""
+    return f"w{i}"
+
+
+def bin_of(p: nw.Expr, bins: int, *, missing: bool = False) -> nw.Expr:
+    """``(p * bins) // 2**32``, and ``bins`` for the position of missing values where these have a cell."""
+    if bins * 2**32 <= EXACT:
+        found = floor(p * (bins / 2**32))
+    else:  # in two halves, since the product has too many digits
+        high = floor(p / HALF)
+        found = floor((high * float(bins) + floor((p - high * HALF) * (bins / HALF))) / HALF)
+    return nw.when(p == float(MISSING)).then(nw.lit(float(bins))).otherwise(found) if missing else found
+
+
+class GridWords:
+    """A grid's cells, numbered by words of at most 53 bits: engines have no larger ones that they agree on."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.grid = grid
+        self.groups: list[list[int]] = [[]]
+        size = 1
+        for j, own in enumerate(grid.sizes):
+            if size * own > EXACT:
+                self.groups.append([])
+                size = 1
+            self.groups[-1].append(j)
+            size *= own
+
+    def expressions(self) -> list[nw.Expr]:
+        """A word for each group of features, the first of them most significant."""
+        return [self._word(group).cast(nw.Int64).alias(word(i)) for i, group in enumerate(self.groups)]
+
+    def _word(self, group: list[int]) -> nw.Expr:
+        axes, terms = each_axis(self.grid.axes, self.grid.n_features), []
+        for j, stride in zip(group, self._strides(group), strict=True):
+            terms.append(bin_of(nw.col(position(j)), self.grid.bins[j], missing=axes[j].missing) * float(stride))
+        return total(terms)
+
+    def _strides(self, group: list[int]) -> list[int]:
+        sizes = [self.grid.sizes[j] for j in group]
+        return [int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
+
+    def ids(self, words: Sequence[NDArray[np.int64]]) -> CellIds:
+        """Ids of cells from their words."""
+        if len(words) == 1:
+            return ids_below_64_bits(words[0])
+        axes = each_axis(self.grid.axes, self.grid.n_features)
+        at = np.empty((len(words[0]), self.grid.n_features), np.uint32)
+        for own, group in zip(words, self.groups, strict=True):
+            for j, stride in zip(group, self._strides(group), strict=True):
+                at[:, j] = _first_position(own // stride % self.grid.sizes[j], self.grid.bins[j], axes[j])
+        return self.grid.cells(at)[:, 0]
+
+
+def _first_position(cell: NDArray[np.int64], bins: int, axis: Axis) -> NDArray[np.uint32]:
+    """The least position of a bin, or that of missing values."""
+    found = -(-(cell << 32) // bins)
+    return np.where(axis.missing & (cell == bins), MISSING, found).astype(np.uint32)
+
+
+def cells_of(partition: Partition) -> list[nw.Expr]:
+    """The id of a row's cell in each member of a forest, or of marginals."""
+    if isinstance(partition, HasLeaves):
+        each = zip(partition.first.tolist(), partition.leaf_axes, strict=True)
+        return [_leaf(first, tree).cast(nw.Int64).alias(word(t)) for t, (first, tree) in enumerate(each)]
+    assert isinstance(partition, Margins)
+    axes = each_axis(partition.axes, partition.n_features)
+    return [
+        (bin_of(nw.col(position(j)), bins, missing=axes[j].missing) + float(partition.first[j]))
+        .cast(nw.Int64)
+        .alias(word(j))
+        for j, bins in enumerate(partition.bins)
+    ]
+
+
+def _leaf(first: int, tree: Sequence[LeafAxis]) -> nw.Expr:
+    return total([nw.col(position(0)) * 0.0 + float(first), *map(_added, tree)])
+
+
+def _added(axis: LeafAxis) -> nw.Expr:
+    """What a feature adds to the number of a leaf."""
+    p = nw.col(position(axis.feature))
+    if axis.levels:
+        level = bin_of(p, axis.levels)
+        levels = [float(i) for i in range(axis.levels)]
+        return level.replace_strict(levels, [float(add) for add in axis.add], default=0.0, return_dtype=nw.Float64)
+    steps = [b - a for a, b in zip(axis.add[:-1], axis.add[1:], strict=True)]
+    passed = [(p >= float(cut)).cast(nw.Float64) * float(step) for cut, step in zip(axis.cuts, steps, strict=True)]
+    return total([*passed, p * 0.0 + float(axis.add[0])])

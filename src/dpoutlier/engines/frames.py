@@ -1,0 +1,83 @@
+"""Lazy frames: a query of an engine that has not run. Which of them are known, and whether their columns can be features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from dpoutlier.category import Category
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["check_columns", "collected", "is_spark", "lazy_frame", "plainly_named"]
+
+SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
+KNOWN = (nw.Implementation.POLARS, nw.Implementation.DUCKDB, nw.Implementation.DASK, *SPARK)
+
+
+def lazy_frame(table: Any) -> nw.LazyFrame[Any]:
+    """The frame behind narwhals; refuses engines that nobody has tried."""
+    frame = nw.from_native(table)
+    assert isinstance(frame, nw.LazyFrame)
+    if frame.implementation not in KNOWN:
+        raise InvalidParameterError(
+            f"a lazy frame of {frame.implementation.value} was passed; those of Polars, DuckDB, PySpark, Dask are known. Collect "
+            "it into a data frame first."
+        )
+    return frame
+
+
+def is_spark(frame: nw.LazyFrame[Any]) -> bool:
+    return frame.implementation in SPARK
+
+
+def plainly_named(table: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """The same with names that mean nothing to its engine, and these names. To Spark, what follows a dot is a part of a column."""
+    if not is_spark(lazy_frame(table)):
+        return table, names
+    plain = [f"x{j}" for j in range(len(names))]
+    return table.toDF(*plain), plain
+
+
+def collected(frame: nw.LazyFrame[Any]) -> Any:
+    """The result of a query as an Arrow table. Polars runs it in batches, which takes less memory than all at once."""
+    polars = frame.implementation == nw.Implementation.POLARS
+    if polars:
+        return frame.collect("polars", engine="streaming").to_arrow()
+    return frame.collect("pyarrow").to_native()
+
+
+def check_columns(types: Mapping[str, Any], domain: Domain, person: str | None = None) -> None:
+    """Refuse a column whose type is not that of its feature. The types are public, and no row is read.
+
+    Text is not read as numbers: what an engine takes for a number is its own affair.
+    """
+    features = (name for name in types if name != person)
+    for j, name in enumerate(features):
+        dtype, category = types[name], domain.category(j)
+        if _is_number(dtype) or (category is not None and not category.numeric and _is_text(dtype)):
+            continue
+        raise InvalidParameterError(
+            f"column {name!r} has type {dtype}; {_wanted(category)}. Convert it in the query that you pass, or leave it out."
+        )
+    if person is not None and not (_is_number(types[person]) or _is_text(types[person])):
+        raise InvalidParameterError(
+            f"column {person!r}, which tells people apart, has type {types[person]}; it must be text or a number. Convert it in "
+            "the query that you pass."
+        )
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_numeric()) or dtype == nw.Boolean
+
+
+def _is_text(dtype: Any) -> bool:
+    return any(dtype == kind for kind in (nw.String, nw.Categorical, nw.Enum))
+
+
+def _wanted(category: Category | None) -> str:
+    if category is None:
+        return "a feature must be a number"
+    return "its levels are numbers, so it must be a number" if category.numeric else "levels must be text or numbers"

@@ -1,0 +1,43 @@
+"""Reference rows from whatever a user may pass to ``fit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpoutlier import tables
+from dpoutlier.plan import Plan
+from dpoutlier.trusted.readings import InBlocks, Readings
+from dpoutlier.trusted.reference import read_reference
+
+__all__ = ["open_reference"]
+
+
+def open_reference(reference: Any, plan: Plan) -> Readings:
+    """The rows that a fit may read: of each person at most so many, if a column tells people apart."""
+    person, most = plan.guarantee.person, plan.guarantee.rows_per_person
+    if tables.is_lazy(reference):
+        return _open_lazy(reference, plan, person, most)
+    return InBlocks(read_reference(reference, plan.domain, person, most))
+
+
+def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Readings:
+    from dpoutlier.engines.frames import check_columns, is_spark, lazy_frame, plainly_named  # noqa: PLC0415 - an array must not wait for it
+    from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
+    from dpoutlier.engines.streams import StreamedTable  # noqa: PLC0415
+    from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
+    from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
+    from dpoutlier.trusted.on_spark import OnSpark, check_executors  # noqa: PLC0415
+
+    given, domain = dict(lazy_frame(reference).collect_schema()), plan.domain
+    check_columns(given, domain, person)
+    reference, names = plainly_named(reference, list(given))
+    person = None if person is None else names[list(given).index(person)]
+    frame, types = lazy_frame(reference), dict(zip(names, given.values(), strict=True))
+    if is_spark(frame) and (domain.bought or plan.target_fpr is not None):
+        check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
+    if person is None:
+        return (OnSpark if is_spark(frame) else InEngine)(frame, types, domain)
+    if engine_of(reference) is Engine.DASK:  # has no order within groups
+        return InBlocks(read_reference(StreamedTable(reference, types), domain, person, most))
+    features = {name: dtype for name, dtype in types.items() if name != person}
+    return (OnSpark if is_spark(frame) else InEngine)(kept_frame(frame, types, domain, person, most), features, domain)

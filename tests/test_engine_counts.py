@@ -1,0 +1,314 @@
+"""Every engine puts every value into the same cell, to the bit, and what it counts is what our kernels count."""
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from dpoutlier import tables
+from dpoutlier.axes import MISSING
+from dpoutlier.category import Category
+from dpoutlier.domain import Domain
+from dpoutlier.engines.cells import GridWords, cells_of, word
+from dpoutlier.engines.frames import collected, lazy_frame, plainly_named
+from dpoutlier.engines.places import BLANKS, position, positions
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.margins import Margins
+from dpoutlier.partitions.mixed_trees import trees_of
+from dpoutlier.partitions.partition import cell_numbers
+from dpoutlier.rows import Rows
+from dpoutlier.trusted.counts import count_rows
+from dpoutlier.trusted.in_engine import counted
+from lazy_frames import EMBEDDED, ENGINES, SPECIAL, around_edges, lazy
+
+BOUNDS = [(-0.3, 1.7), (0.0, 1.0), (-1e308 / 2, 1e308 / 3), (1e-300, 3e-290), (-5.0, -4.999999999999), (0.1, 1e6)]
+EAGER = ["pandas", "polars eager", "pyarrow"]
+
+
+def eager(engine, table):
+    match engine:
+        case "pandas":
+            return nw.from_native(table.to_pandas())
+        case "polars eager":
+            return nw.from_native(pl.from_arrow(table))
+        case "pyarrow":
+            return nw.from_native(table)
+    raise AssertionError(engine)
+
+
+def frame_of(engine, table, request=None):
+    """The table as narwhals has it, after its first column under names that its engine takes."""
+    if engine in EAGER:
+        return eager(engine, table)
+    native, names = plainly_named(lazy(engine, table, request), table.column_names)
+    frame = lazy_frame(native)
+    return frame.rename({names[0]: "row"}) if names[0] != "row" else frame
+
+
+def arrow(frame):
+    return collected(frame) if isinstance(frame, nw.LazyFrame) else frame.to_arrow()
+
+
+def positions_in(frame, domain):
+    """Positions as an engine has them. The first column numbers the rows, which engines may reorder."""
+    types = dict(frame.collect_schema())
+    features = {name: dtype for name, dtype in types.items() if name != "row"}
+    table = arrow(frame.select("row", *positions(features, domain)))
+    found = np.column_stack([table.column(position(j)).to_numpy() for j in range(domain.n_features)])
+    return found[np.argsort(table.column("row").to_numpy())]
+
+
+def rows_of(table, domain):
+    return Rows(tables.values(table.drop_columns(["row"]), domain), domain)
+
+
+def numbered(columns):
+    return pa.table({"row": np.arange(len(next(iter(columns.values())))), **columns})
+
+
+def edge_table():
+    """For each of the bounds a column of values that lie at edges of 2, 3, 5, 7 and 10 bins, beside them, or nowhere."""
+    columns = {}
+    for j, (lower, upper) in enumerate(BOUNDS):
+        near = [around_edges(lower, upper, bins) for bins in (2, 3, 5, 7, 10)]
+        values = np.concatenate([*near, SPECIAL, [np.nan]])
+        columns[f"x{j}"] = pa.array(values, mask=np.arange(len(values)) == len(values) - 1)
+    return numbered(columns)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("engine", [*ENGINES, *EAGER])
+def test_a_value_at_an_edge_or_beside_it_lies_where_the_definition_says(engine, missing, request):
+    table = edge_table()
+    d = len(BOUNDS)
+    domain = Domain(
+        *map(tuple, zip(*BOUNDS)), tuple(f"x{j}" for j in range(d)), missing=(True,) * d if missing else None
+    )
+    found = positions_in(frame_of(engine, table, request), domain)
+    for j, (lower, upper) in enumerate(BOUNDS):
+        values = table.column(f"x{j}").to_pylist()
+        for value, at in zip(values, found[:, j], strict=True):
+            if value is None or value != value:
+                assert at == (MISSING if missing else 0)
+            else:
+                assert at == min(naive.position(value, lower, upper), MISSING - missing), (value, lower, upper)
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "uint64", "int8", "bool", "decimal128(20, 3)"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_of_every_type_are_counted_as_in_memory(engine, kind, request):
+    rng = np.random.default_rng(5)
+    match kind:
+        case "float32":
+            values = pa.array(rng.normal(size=300).astype(np.float32))
+        case "bool":
+            values = pa.array([True, False, None] * 100)
+        case "decimal128(20, 3)":
+            values = pa.array([*(rng.integers(-4000, 4000, 299) / 8), None]).cast(pa.decimal128(20, 3))
+        case _:
+            ends = np.iinfo(kind)
+            whole = [
+                ends.min,
+                ends.max,
+                ends.max - 1,
+                0,
+                1,
+                *rng.integers(ends.min, ends.max, 294, np.dtype(kind).type),
+            ]
+            values = pa.array([*whole, None], getattr(pa, kind)())
+    table = numbered({"x": values})
+    domain = Domain((-2.0,), (3.0,), ("x",), missing=(True,))
+    wide = Domain((-1e19,), (2e19,), ("x",))
+    if engine == "spark" and kind == "uint64":
+        pytest.skip("Spark has no unsigned numbers")
+    frame = frame_of(engine, table, request)
+    for own in (domain, wide):
+        assert np.array_equal(positions_in(frame, own), rows_of(table, own)[:])
+
+
+TEXTS = ["x", "y", "2", "é", "nan", "NaN", "", " ", "other", "X", "2.0", "true", None]
+LEVELS = {
+    "text": Category(["x", "y", "2", "é", "nan"]),
+    "no other": Category(["x", "y"], other=False),
+    "ordered": Category(["x", "é", "y"], ordered=True),
+}
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, *EAGER])
+@pytest.mark.parametrize("cell", [False, True])
+def test_levels_that_are_text_are_the_same_everywhere(engine, cell, request):
+    texts = [
+        None if text is None else before + text + after
+        for text in TEXTS
+        for before in ("", BLANKS)
+        for after in ("", " ", BLANKS)
+    ]
+    for category in LEVELS.values():
+        table = numbered({"s": pa.array(texts, pa.string())})
+        domain = _levels_domain(category, cell)
+        assert np.array_equal(positions_in(frame_of(engine, table, request), domain), rows_of(table, domain)[:])
+
+
+def test_blanks_are_what_python_strips():
+    assert set(BLANKS) == {chr(i) for i in range(0x110000) if chr(i).isspace()}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("cell", [False, True])
+def test_levels_of_numbers_and_truth_values_are_the_same_everywhere(engine, cell, request):
+    values = [0.0, -0.0, 1.0, 2.0, 0.1, 1e300, np.inf, -np.inf, np.nan, None, 2.0**53, 3.0]
+    table = numbered(
+        {
+            "f": pa.array(values),
+            "i": pa.array([0, 1, 2, 3, None, 2**53 + 1] * 2),
+            "t": pa.array([True, False, None] * 4),
+        }
+    )
+    for category in (
+        Category([0, 1, 0.1, 1e300]),
+        Category([0, 1, 2**53], ordered=True),
+        Category(["0", "1", "0.1", "inf", "x", "true"]),
+        Category(["x", "y"], other=False),
+        Category([True, False]),
+        Category(["TRUE", "no"], other=False),
+    ):
+        for name in ("f", "i", "t"):
+            own, domain = table.select(["row", name]), _levels_domain(category, cell)
+            found = positions_in(frame_of(engine, own, request), domain)
+            assert np.array_equal(found, rows_of(own, domain)[:]), (category, name)
+
+
+def _levels_domain(category, cell):
+    levels = len(category.names) + (cell and not category.ordered)
+    return Domain((0.0,), (float(levels),), ("s",), categories=(category,), missing=(True,) if cell else None)
+
+
+MIXED = Domain(
+    (-0.3, 0.0, 0.0, 0.0, 2.0),
+    (1.7, 1.0, 4.0, 3.0, 9.0),
+    ("a", "b.c d", 'say "s"', "o", "e"),
+    categories=(None, None, Category(["x", "y", "2"]), Category([1, 2, 3], ordered=True), None),
+    missing=(False, True, False, True, False),
+)
+PARTITIONS = {
+    "grid": Grid.of([7, 5, 1, 1, 2], MIXED.axes),
+    "a word and more": Grid.of([2**24, 2**21 + 1, 1, 1, 2**24], MIXED.axes),
+    "past 2**64": Grid.of([2**24, 2**24 - 1, 1, 1, 2**20], MIXED.axes),
+    "margins": Margins.of([4, 2**16, 1, 1, 3], MIXED.axes),
+    "forest": trees_of(MIXED.axes, 7, 8, (4, 2), 11),
+}
+
+
+def mixed_table(n=400, seed=3):
+    rng = np.random.default_rng(seed)
+    near = np.concatenate([around_edges(-0.3, 1.7, 7), around_edges(0.0, 1.0, 5), SPECIAL])
+    return numbered(
+        {
+            "a": pa.array(rng.choice(near, n), mask=rng.random(n) < 0.1),
+            "b.c d": rng.choice(near, n),
+            'say "s"': pa.array([*rng.choice(["x", " y ", "2", "z", ""], n - 1), None]),
+            "o": pa.array(rng.choice([1.0, 2.0, 3.0, 4.0, np.nan], n)),
+            "e": rng.normal(5, 3, n).astype(np.float32),
+        }
+    )
+
+
+def test_the_partitions_of_these_tests_are_as_large_as_their_names_say():
+    assert PARTITIONS["a word and more"].n_cells > 2**53
+    assert PARTITIONS["past 2**64"].n_cells > 2**64
+    assert len(GridWords(PARTITIONS["past 2**64"]).groups) == 2
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("engine", [*ENGINES, *EAGER])
+def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
+    """Row by row, not only in sum."""
+    table, partition = mixed_table(), PARTITIONS[name]
+    frame = frame_of(engine, table, request)
+    types = {key: dtype for key, dtype in frame.collect_schema().items() if key != "row"}
+    placed = frame.select("row", *positions(types, MIXED))
+    wanted = partition.cells(rows_of(table, MIXED)[:])
+    if isinstance(partition, Grid):
+        words = GridWords(partition)
+        found = arrow(placed.select("row", *words.expressions()).sort("row"))
+        ids = words.ids([found.column(word(i)).to_numpy() for i in range(len(words.groups))])
+        assert cell_numbers(ids) == cell_numbers(wanted[:, 0])
+    else:
+        cells = cells_of(partition)
+        found = arrow(placed.select("row", *cells).sort("row"))
+        each = np.column_stack([found.column(word(i)).to_numpy() for i in range(len(cells))])
+        assert np.array_equal(each, wanted[:, :, 1].astype(np.int64))
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_counts_what_the_kernel_counts(engine, name, request):
+    table, partition = mixed_table(), PARTITIONS[name]
+    frame = lazy_frame(plainly_named(lazy(engine, table.drop_columns(["row"]), request), list(MIXED.names))[0])
+    found = counted(frame, dict(frame.collect_schema()), MIXED, partition)
+    wanted = count_rows([rows_of(table, MIXED)], partition)
+    assert np.array_equal(found.ids, wanted.ids)
+    assert np.array_equal(found.counts, wanted.counts)
+    assert found.counts.sum() == len(table) * partition.cells_per_row
+
+
+@st.composite
+def bounded_values(draw):
+    """Bounds, a number of bins, and values most of which lie at edges or beside them."""
+    number = st.floats(-1e300, 1e300)
+    lower, width = draw(number), draw(st.floats(1e-200, 1e300))
+    upper = lower + width
+    if not lower < upper:
+        lower, upper = 0.0, width
+    bins = draw(st.integers(1, 2**24))
+    values = []
+    for _ in range(draw(st.integers(1, 12))):
+        edge = lower + (upper - lower) * (draw(st.integers(0, bins)) / bins)
+        steps = draw(st.integers(-3, 3))
+        for _ in range(abs(steps)):
+            edge = np.nextafter(edge, np.inf if steps > 0 else -np.inf)
+        values.append(draw(st.one_of(st.just(edge), st.none(), st.floats(), st.sampled_from(SPECIAL))))
+    return lower, upper, bins, values, draw(st.booleans())
+
+
+def check_bounded(engines, case, request=None):
+    lower, upper, bins, values, missing = case
+    domain = Domain((lower,), (upper,), ("x",), missing=(True,) if missing else None)
+    table = numbered({"x": pa.array(values, pa.float64())})
+    partition = Grid.of(bins, domain.axes)
+    at = rows_of(table, domain)[:]
+    for engine in engines:
+        frame = frame_of(engine, table, request)
+        assert np.array_equal(positions_in(frame, domain), at), engine
+        types = {name: dtype for name, dtype in frame.collect_schema().items() if name != "row"}
+        words = GridWords(partition)
+        found = arrow(frame.select("row", *positions(types, domain)).select("row", *words.expressions()).sort("row"))
+        assert np.array_equal(words.ids([found.column(word(0)).to_numpy()]), partition.cells(at)[:, 0]), engine
+
+
+@settings(max_examples=60)
+@given(bounded_values())
+def test_any_value_lies_in_the_same_bin_in_every_engine(case):
+    check_bounded([*EMBEDDED, *EAGER], case)
+
+
+@pytest.mark.xdist_group("spark")
+def test_any_value_lies_in_the_same_bin_on_spark(spark, request):
+    @settings(max_examples=8)
+    @given(bounded_values())
+    def check(case):
+        check_bounded(["spark"], case, request)
+
+    check()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_thousands_of_levels_are_no_trouble(engine, request):
+    category = Category([f"level {i}" for i in range(3000)])
+    table = numbered({"s": pa.array([f"level {i}" for i in range(0, 3100, 7)])})
+    domain = _levels_domain(category, cell=False)
+    assert np.array_equal(positions_in(frame_of(engine, table, request), domain), rows_of(table, domain)[:])
