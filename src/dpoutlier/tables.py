@@ -157,21 +157,23 @@ def points_rows(table: Any, domain: Domain) -> Rows:
     return Rows(found, domain, complete=True)
 
 
-def missing_value(table: Any, domain: Domain, first: int | None = 0) -> PointsError:
+def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: bool = True) -> PointsError:
     """What to say of points that miss a value. They are public, so the first bad value is shown.
 
-    ``first`` is the number of the table's first row; None where it is a part of a larger one and nobody knows which.
+    ``first`` is the number of the table's first row; None where it is a part of a larger one and nobody knows which. Only of a
+    ``whole`` table it is told how many values are missing.
     """
     for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
             row, category = int(missing[0]), domain.category(j)
             place = "" if first is None else f", row {first + row} (counted from 0)"
+            many = f" ({len(missing)} in this column)" if whole else ""
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
                 f"points have a missing value or {what} in {label}{place}: "
-                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows ({len(missing)} in "
-                "this column), or fit with a cell for missing values (missing='cell')."
+                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows{many}, or "
+                "fit with a cell for missing values (missing='cell')."
             )
     raise AssertionError("no value is missing")
 

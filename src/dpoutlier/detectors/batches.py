@@ -45,8 +45,12 @@ class BatchScorer:
         """The columns to add."""
         return [name for name in (self.score, self.outside, self.prediction) if name is not None]
 
-    def __call__(self, features: Any, first: int | None = None) -> Told:
-        """What is told of the points; ``first`` is the number of the batch's first row, if it is known, for a message."""
+    def __call__(self, features: Any, first: int | None = None, *, whole: bool = False) -> Told:
+        """What is told of the points.
+
+        For a message: ``first`` is the number of the batch's first row, if it is known, and ``whole`` says that there is no other
+        batch.
+        """
         domain = self.detector.fitted_domain()
         with np.errstate(all="ignore"):
             columns = tables.columns(features, domain)
@@ -57,7 +61,7 @@ class BatchScorer:
             scores = np.full(len(known), np.nan)
             scores[known] = self._scores([column[known] for column in columns])
         else:
-            raise tables.missing_value(features, domain, first)
+            raise tables.missing_value(features, domain, first, whole=whole)
         told: dict[str, NDArray[Any]] = {self.score: scores}
         if self.outside is not None:
             told[self.outside] = self._outside(columns)
@@ -83,11 +87,11 @@ class BatchScorer:
             outside |= (column < lower) | (column > upper)
         return outside
 
-    def arrow(self, features: Any, first: int | None = None) -> list[Any]:
+    def arrow(self, features: Any, first: int | None = None, *, whole: bool = False) -> list[Any]:
         """The columns to add, as Arrow arrays."""
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
 
-        told = self(features, first)
+        told = self(features, first, whole=whole)
         absent = None if told.known is None else ~told.known
         return [pa.array(values, mask=absent) for values in told.columns.values()]
 

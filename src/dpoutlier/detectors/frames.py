@@ -43,7 +43,7 @@ class _Adding:
         return table
 
     def pandas(self, table: Any) -> Any:
-        return _add_to_pandas(table, self.scorer, self.features, None)
+        return _add_to_pandas(table, self.scorer, self.features)
 
     def polars(self, series: Any) -> Any:
         """A Polars series of structs from one of features."""
@@ -150,30 +150,30 @@ def _in_memory(frame: Any, scorer: BatchScorer, features: list[Any]) -> Any:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     if nw.dependencies.is_pandas_dataframe(frame):
-        return _add_to_pandas(frame, scorer, features, 0)
+        return _add_to_pandas(frame, scorer, features, whole=True)
     chosen = nw.to_native(nw.from_native(frame, eager_only=True).select(nw.col(*features)))
     if nw.dependencies.is_pyarrow_table(frame):
-        for field, values in zip(scorer.arrow_fields(), scorer.arrow(chosen, 0), strict=True):
+        for field, values in zip(scorer.arrow_fields(), scorer.arrow(chosen, 0, whole=True), strict=True):
             frame = frame.append_column(field, [values])
         return frame
     if nw.dependencies.is_polars_dataframe(frame):
         import polars as pl  # noqa: PLC0415 - there is a frame of it
 
-        told = zip(scorer.names, scorer.arrow(chosen, 0), strict=True)
+        told = zip(scorer.names, scorer.arrow(chosen, 0, whole=True), strict=True)
         return frame.with_columns(pl.Series(name, values) for name, values in told)
     raise TypeError(f"score_frame knows no frames of {type(frame).__module__}; convert it to pandas, Polars or Arrow.")
 
 
-def _add_to_pandas(frame: Any, scorer: BatchScorer, features: list[Any], first: int | None) -> Any:
+def _add_to_pandas(frame: Any, scorer: BatchScorer, features: list[Any], *, whole: bool = False) -> Any:
     """Where there may be no score, its column holds NaN, and the others have pandas' types that know a missing value."""
     import pandas as pd  # noqa: PLC0415 - there is a frame of it
 
-    told = scorer(frame[features], first)
+    told = scorer(frame[features], 0 if whole else None, whole=whole)
     added = {name: pd.Series(values, frame.index) for name, values in told.columns.items()}
     if scorer.nulls:
         for name in scorer.names[1:]:
-            whole = added[name].astype("boolean" if name == scorer.outside else "Int64")
-            added[name] = whole if told.known is None else whole.mask(~told.known)
+            column = added[name].astype("boolean" if name == scorer.outside else "Int64")
+            added[name] = column if told.known is None else column.mask(~told.known)
     return pd.concat([frame, pd.DataFrame(added, frame.index)], axis=1)
 
 

@@ -67,9 +67,15 @@ def map_tables(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], s
 
 def add_in_arrow(frame: Any, function: Callable[[Any], Any], fields: Sequence[Any]) -> Any:
     """``map_in_arrow`` of a function that keeps all columns and adds some, whose Arrow fields are given."""
-    types = _imported("pyspark.sql.types")
+    names = list(frame.columns)
     added = _imported("pyspark.sql.pandas.types").from_arrow_schema(_imported("pyarrow").schema(fields))
-    return map_in_arrow(frame, function, types.StructType([*frame.schema.fields, *added.fields]))
+    schema = _imported("pyspark.sql.types").StructType([*frame.schema.fields, *added.fields])
+    plain = frame.toDF(*(f"x{j}" for j in range(len(names))))  # to Spark, what follows a dot is a part of a column
+    return map_in_arrow(plain, partial(_with_names, function, names), schema)
+
+
+def _with_names(function: Callable[[Any], Any], names: list[str], table: Any) -> Any:
+    return function(table.rename_columns(names))
 
 
 def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
