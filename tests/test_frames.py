@@ -1,7 +1,11 @@
 """Rows have the same scores wherever they are: in memory, in an engine, on a cluster."""
 
 import datetime as dt
+import os
 import pickle
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import dask.dataframe as dd
 import duckdb
@@ -19,7 +23,9 @@ from hypothesis import strategies as st
 import dpoutlier
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, FittedDetector, load, secrets_may_travel
 from dpoutlier.engines import streams
+from dpoutlier.engines.spark import map_in_arrow
 from dpoutlier.exceptions import InvalidParameterError, PointsError, SecretError
+from spark_session import executors
 
 BOUNDS = {"a": (-1, 2), "b": (0, 1), "n": (0, 50)}
 LEVELS = {"c": ["low", "mid", "high"]}
@@ -408,3 +414,33 @@ class TestSpark:
     def test_a_secret_model_does_not_travel_by_itself(self, frame, fitted):
         with pytest.raises(SecretError):
             fitted["keyed"].score_frame(frame)
+
+    @pytest.mark.slow
+    def test_the_result_is_whole_although_an_executor_is_killed(self, spark, frame, fitted):
+        """A process that runs tasks of the job dies without a word, when some are done and most are not."""
+        slow = map_in_arrow(frame.repartition(24), slowly, frame.schema)
+        scored = fitted["basic"].score_frame(slow)
+        before, tracker = executors(spark), spark.sparkContext.statusTracker()
+        assert len(before) == 2
+        with ThreadPoolExecutor(1) as pool:
+            result = pool.submit(scored.toArrow)
+            while not (done := tasks_done(tracker)):
+                assert not result.done()
+                time.sleep(0.02)
+            os.kill(before[0], signal.SIGKILL)
+            assert max(done) < 20
+            same(result.result(timeout=120), TABLE, fitted["basic"])
+        assert before[0] not in executors(spark)
+
+
+def slowly(table):
+    time.sleep(0.2)
+    return table
+
+
+def tasks_done(tracker):
+    """Of running stages with many tasks, how many each has done, if it has done two."""
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    return [
+        stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 24 and stage.numCompletedTasks > 1
+    ]

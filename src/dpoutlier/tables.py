@@ -6,6 +6,7 @@ slow way, value by value, or it fails and leaves the column to that one.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -93,6 +94,8 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
     Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
     """
     with np.errstate(all="ignore"):
+        if (domain is None or domain.categories is None) and (plain := _arrow_floats(table)) is not None:
+            return plain
         if is_frame(table):
             frame = _frame(table)
             each = _levels_of(domain, len(frame.columns))
@@ -100,6 +103,19 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
         return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
+
+
+def _arrow_floats(table: Any) -> list[NDArray[np.float64]] | None:
+    """The columns of an Arrow table of float64 alone, without the way round by narwhals, which takes longer than small batches."""
+    pa = sys.modules.get("pyarrow")
+    if (
+        pa is None
+        or not isinstance(table, pa.Table)
+        or not table.num_columns
+        or set(table.schema.types) != {pa.float64()}
+    ):
+        return None
+    return [column.to_numpy() for column in table.columns]
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:
