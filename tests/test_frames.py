@@ -4,6 +4,8 @@ import datetime as dt
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,6 +24,7 @@ from hypothesis import strategies as st
 
 import dpoutlier
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, FittedDetector, load, secrets_may_travel
+from dpoutlier.detectors import frames
 from dpoutlier.engines import streams
 from dpoutlier.engines.spark import map_in_arrow
 from dpoutlier.exceptions import InvalidParameterError, PointsError, SecretError
@@ -331,6 +334,12 @@ def test_a_relation_of_the_default_connection_scores_too(fitted):
     same(scored.to_arrow_table(), TABLE, fitted["basic"])
 
 
+def test_a_relation_of_an_unknown_connection_is_refused_at_once(fitted, monkeypatch):
+    monkeypatch.setattr(frames, "_connection", lambda _: duckdb.default_connection())
+    with pytest.raises(TypeError, match="does not tell to which connection"):
+        fitted["basic"].score_frame(duckdb_of(TABLE, None))
+
+
 @settings(max_examples=60)
 @given(
     st.lists(
@@ -375,6 +384,41 @@ def frame(spark, tmp_path_factory):
     folder = tmp_path_factory.mktemp("points")
     dataset_of(TABLE, folder)
     return spark.read.parquet(str(folder))
+
+
+MEASURE = """
+from pathlib import Path
+import numpy as np, pyarrow as pa, pyarrow.dataset as ds, pyarrow.parquet as pq
+from dpoutlier import load
+memory = lambda name: int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) * 1024
+detector = load("model.dpo")
+detector.score_frame(pa.table({f"f{j}": [0.5] for j in range(8)}))
+before = memory("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+rows = sum(len(batch) for batch in detector.score_frame(ds.dataset("points.parquet")))
+print(rows, memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="peak memory is read in /proc")
+def test_a_dataset_is_never_in_memory_whole(tmp_path):
+    names = [f"f{j}" for j in range(8)]
+    rows = pa.table(list(rng.random((8, 10**6))), names)
+    detector = DPForest(1, bounds=dict.fromkeys(names, (0, 1)), n_hint=1000, n_trees=20, depth=6).fit(
+        rows.slice(0, 1000)
+    )
+    detector.save(tmp_path / "model.dpo")
+    with pq.ParquetWriter(tmp_path / "points.parquet", rows.schema) as writer:
+        for _ in range(10):
+            writer.write_table(rows, row_group_size=10**6)
+    found = subprocess.run(
+        [sys.executable, "-c", MEASURE], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    (tmp_path / "points.parquet").unlink()
+    n, more = map(int, found.split())
+    assert n == 10**7  # 640 MB
+    assert more < 350 * 2**20
 
 
 @pytest.mark.xdist_group("spark")

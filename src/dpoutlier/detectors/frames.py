@@ -217,7 +217,14 @@ def _duckdb(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
     aside = _quoted(_unused("told", frame.columns))
     kept = ", ".join(_quoted(name) for name in frame.columns)
     added = ", ".join(f"struct_extract({aside}, {_text(name)}) AS {_quoted(name)}" for name in scorer.names)
-    return frame.project(f"*, {function}(struct_pack({row})) AS {aside}").project(f"{kept}, {added}")
+    try:
+        return frame.project(f"*, {function}(struct_pack({row})) AS {aside}").project(f"{kept}, {added}")
+    except duckdb.CatalogException:  # the function is not there
+        pass
+    raise TypeError(
+        "this version of DuckDB does not tell to which connection a relation belongs. Make it with the default connection, say by "
+        "duckdb.sql(...), or update DuckDB to 2.0."
+    )
 
 
 def _connection(relation: Any) -> Any:
