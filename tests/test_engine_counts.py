@@ -14,7 +14,7 @@ from dpoutlier.axes import MISSING
 from dpoutlier.category import Category
 from dpoutlier.domain import Domain
 from dpoutlier.engines.cells import GridWords, cells_of, word
-from dpoutlier.engines.frames import collected, lazy_frame, plainly_named
+from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
 from dpoutlier.engines.places import BLANKS, position, positions
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.margins import Margins
@@ -44,9 +44,13 @@ def frame_of(engine, table, request=None):
     """The table as narwhals has it, after its first column under names that its engine takes."""
     if engine in EAGER:
         return eager(engine, table)
-    native, names = plainly_named(lazy(engine, table, request), table.column_names)
-    frame = lazy_frame(native)
-    return frame.rename({names[0]: "row"}) if names[0] != "row" else frame
+    frame = plain(lazy(engine, table, request))
+    first = frame.collect_schema().names()[0]
+    return frame.rename({first: "row"}) if first != "row" else frame
+
+
+def plain(native):
+    return lazy_frame(plain_frame(native, dict(lazy_frame(native).collect_schema()))[0])
 
 
 def arrow(frame):
@@ -248,7 +252,7 @@ def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_counts_what_the_kernel_counts(engine, name, request):
     table, partition = mixed_table(), PARTITIONS[name]
-    frame = lazy_frame(plainly_named(lazy(engine, table.drop_columns(["row"]), request), list(MIXED.names))[0])
+    frame = plain(lazy(engine, table.drop_columns(["row"]), request))
     found = counted(frame, dict(frame.collect_schema()), MIXED, partition)
     wanted = count_rows([rows_of(table, MIXED)], partition)
     assert np.array_equal(found.ids, wanted.ids)

@@ -11,7 +11,7 @@ from dpoutlier.category import Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["check_columns", "collected", "is_spark", "lazy_frame", "plainly_named"]
+__all__ = ["check_columns", "collected", "is_spark", "lazy_frame", "plain_frame"]
 
 SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
 KNOWN = (nw.Implementation.POLARS, nw.Implementation.DUCKDB, nw.Implementation.DASK, *SPARK)
@@ -33,12 +33,26 @@ def is_spark(frame: nw.LazyFrame[Any]) -> bool:
     return frame.implementation in SPARK
 
 
-def plainly_named(table: Any, names: list[str]) -> tuple[Any, list[str]]:
-    """The same with names that mean nothing to its engine, and these names. To Spark, what follows a dot is a part of a column."""
-    if not is_spark(lazy_frame(table)):
-        return table, names
-    plain = [f"x{j}" for j in range(len(names))]
-    return table.toDF(*plain), plain
+def plain_frame(table: Any, types: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The same table without what its engine reads into names and text, and the types of its columns.
+
+    To Spark, what follows a dot in a name is a part of a column. To Spark and DuckDB, texts that are spelled differently may be
+    equal, if a collation says so: two people would become one.
+    """
+    frame = lazy_frame(table)
+    if is_spark(frame):
+        plain = {f"x{j}": dtype for j, dtype in enumerate(types.values())}
+        chosen = [f"{name} COLLATE UTF8_BINARY AS {name}" if _is_text(dtype) else name for name, dtype in plain.items()]
+        return table.toDF(*plain).selectExpr(*chosen), plain
+    if frame.implementation == nw.Implementation.DUCKDB and any(map(_is_text, types.values())):
+        quoted = {name: '"' + name.replace('"', '""') + '"' for name in types}
+        plain_text = 'CAST({0} AS VARCHAR) COLLATE "C" AS {0}'
+        columns = [
+            plain_text.format(quoted[name]) if _is_text(dtype) else quoted[name] for name, dtype in types.items()
+        ]
+        table = table.project(", ".join(columns))
+        return table, {name: nw.String() if _is_text(dtype) else dtype for name, dtype in types.items()}
+    return table, dict(types)
 
 
 def collected(frame: nw.LazyFrame[Any]) -> Any:

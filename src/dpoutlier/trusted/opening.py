@@ -21,7 +21,7 @@ def open_reference(reference: Any, plan: Plan) -> Readings:
 
 
 def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Readings:
-    from dpoutlier.engines.frames import check_columns, is_spark, lazy_frame, plainly_named  # noqa: PLC0415 - an array must not wait for it
+    from dpoutlier.engines.frames import check_columns, is_spark, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
     from dpoutlier.engines.streams import StreamedTable  # noqa: PLC0415
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
@@ -30,9 +30,9 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Rea
 
     given, domain = dict(lazy_frame(reference).collect_schema()), plan.domain
     check_columns(given, domain, person)
-    reference, names = plainly_named(reference, list(given))
-    person = None if person is None else names[list(given).index(person)]
-    frame, types = lazy_frame(reference), dict(zip(names, given.values(), strict=True))
+    reference, types = plain_frame(reference, given)
+    person = None if person is None else list(types)[list(given).index(person)]
+    frame = lazy_frame(reference)
     if is_spark(frame) and (domain.bought or plan.target_fpr is not None):
         check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
     if person is None:

@@ -67,7 +67,9 @@ def in_silence(read: Callable[[], R]) -> R:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return read()
-    except Exception:  # noqa: BLE001, S110 - whatever it was, its text may hold a value
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001, S110 - whatever it was, its text may hold a value; that of an engine's panic too
         pass
     # Raised out here, so that the error carries no other one as its context.
     raise ReferenceDataError(UNREADABLE)
