@@ -22,6 +22,7 @@ from growth import growth, walks_of
 from kinds import kinds_of_features, sparse_release
 from machine import peak_of_scoring, start_up
 from report import Report
+from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
 
 
@@ -49,6 +50,7 @@ def main():
     sparse_release(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
+        scoring_frames(report, Path(folder))
         start_up(report, Path(folder))
     peak_of_scoring(report)
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"

@@ -1,6 +1,7 @@
 """Rows that an engine holds come batch by batch, whole and in order; functions go to where Spark has its rows."""
 
 import os
+import pickle
 import sys
 import threading
 
@@ -10,13 +11,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from pyspark import cloudpickle
 
 from dpoutlier.engines import streams
 from dpoutlier.engines.kinds import Engine, engine_of
-from dpoutlier.engines.spark import map_in_arrow
+from dpoutlier.engines.spark import _each_batch, _Pickled, map_in_arrow
 from dpoutlier.engines.streams import arrow_batches
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -54,6 +57,37 @@ def test_batches_hold_the_rows_once_and_in_order(engine, files, monkeypatch):
     assert len(batches) > 4
     assert all(isinstance(batch, pa.Table) and batch.column_names == NAMES for batch in batches)
     assert [row for batch in batches for row in batch.to_pylist()] == TABLE.select(NAMES).to_pylist()
+
+
+DATASETS = {
+    "partitioned": lambda folder: ds.dataset(folder / "by", partitioning="hive"),
+    "filtered": lambda folder: ds.dataset(folder / "by", partitioning="hive").filter(pc.field("more") > 40),
+    "in memory": lambda folder: ds.dataset(TABLE),
+    "of two": lambda folder: ds.dataset([ds.dataset(TABLE), ds.dataset(TABLE.slice(7))]),
+    "csv": lambda folder: ds.dataset(folder / "csv", format="csv"),
+    "with a column that a file lacks": lambda folder: ds.dataset([folder / "0.parquet", folder / "less.parquet"]),
+}
+
+
+@pytest.mark.parametrize("kind", DATASETS)
+def test_a_dataset_of_any_kind_is_read_as_it_would_be_whole(kind, files):
+    part = TABLE.append_column("part", pc.cast(pc.greater(TABLE["more"], 1234), pa.int64()))
+    ds.write_dataset(part, files / "by", format="parquet", partitioning=["part"], partitioning_flavor="hive")
+    ds.write_dataset(TABLE, files / "csv", format="csv")
+    pq.write_table(TABLE.drop(["a"]), files / "less.parquet")
+    dataset = DATASETS[kind](files)
+    batches = pa.concat_tables(arrow_batches(dataset, dataset.schema.names))
+    whole = dataset.to_table()
+    assert batches.schema.equals(whole.schema)
+    assert batches.to_pylist() == whole.to_pylist()
+
+
+def test_a_function_travels_without_a_context_too():
+    """As on Spark Connect: it is a part of the query."""
+    each = pickle.loads(cloudpickle.dumps(_each_batch(_Pickled(lambda tables: tables), sent=False)))
+    assert [batch.to_pylist() for batch in each(iter(TABLE.to_batches(2000)))] == [
+        b.to_pylist() for b in TABLE.to_batches(2000)
+    ]
 
 
 def test_what_is_in_memory_has_no_engine():

@@ -40,12 +40,36 @@ class DatasetTable(BatchedTable):
         if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
             # Else whole row groups would be read at once, whatever the size of a batch.
             options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-        scanner = self.dataset.scanner(
-            columns=self.names,
-            batch_size=rows_of_a_batch(len(self.names)),
-            batch_readahead=1,
-            fragment_readahead=1,
-            **options,
-        )
-        for batch in scanner.to_batches():
-            yield pa.Table.from_batches([batch]).select(self.names)
+        for part in self._parts():
+            batches = part.to_batches(
+                columns=self.names,
+                batch_size=rows_of_a_batch(len(self.names)),
+                batch_readahead=1,
+                fragment_readahead=1,
+                **options,
+            )
+            for batch in batches:
+                yield pa.Table.from_batches([batch]).select(self.names)
+
+    def _parts(self) -> Iterator[Any]:
+        """The data set in parts: a scan of all of it would run ahead of a slow reader by up to a gigabyte."""
+        try:
+            fragments = list(self.dataset.get_fragments())
+        except ValueError:  # it has a filter
+            yield self.dataset
+            return
+        for fragment in fragments:
+            split = getattr(fragment, "split_by_row_group", None)
+            for part in [fragment] if split is None else split():
+                yield _Part(part, self.dataset.schema)
+
+
+class _Part:
+    """A fragment that has all columns of its data set."""
+
+    def __init__(self, fragment: Any, schema: Any) -> None:
+        self.fragment, self.schema = fragment, schema
+
+    def to_batches(self, **options: Any) -> Iterator[Any]:
+        batches: Iterator[Any] = self.fragment.to_batches(schema=self.schema, **options)
+        return batches

@@ -6,6 +6,7 @@ slow way, value by value, or it fails and leaves the column to that one.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
 __all__ = [
+    "check_types",
     "codes_of",
     "column_names",
     "columns",
@@ -76,7 +78,7 @@ def column_names(table: Any) -> list[str] | None:
 def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
     if isinstance(table, BatchedTable):
-        _check_types(table.types().items())
+        check_types(table.types().items())
         return len(table.names)
     if is_lazy(table):
         return len(_lazy_names(table))
@@ -92,6 +94,8 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
     Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
     """
     with np.errstate(all="ignore"):
+        if (domain is None or domain.categories is None) and (plain := _arrow_floats(table)) is not None:
+            return plain
         if is_frame(table):
             frame = _frame(table)
             each = _levels_of(domain, len(frame.columns))
@@ -99,6 +103,19 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
         return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
+
+
+def _arrow_floats(table: Any) -> list[NDArray[np.float64]] | None:
+    """The columns of an Arrow table of float64 alone, without the way round by narwhals, which takes longer than small batches."""
+    pa = sys.modules.get("pyarrow")
+    if (
+        pa is None
+        or not isinstance(table, pa.Table)
+        or not table.num_columns
+        or set(table.schema.types) != {pa.float64()}
+    ):
+        return None
+    return [column.to_numpy() for column in table.columns]
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:
@@ -156,17 +173,23 @@ def points_rows(table: Any, domain: Domain) -> Rows:
     return Rows(found, domain, complete=True)
 
 
-def missing_value(table: Any, domain: Domain) -> PointsError:
-    """What to say of points that miss a value. They are public, so the first bad value is shown."""
+def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: bool = True) -> PointsError:
+    """What to say of points that miss a value. They are public, so the first bad value is shown.
+
+    ``first`` is the number of the table's first row; None where it is a part of a larger one and nobody knows which. Only of a
+    ``whole`` table it is told how many values are missing.
+    """
     for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
             row, category = int(missing[0]), domain.category(j)
+            place = "" if first is None else f", row {first + row} (counted from 0)"
+            many = f" ({len(missing)} in this column)" if whole else ""
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
-                f"points have a missing value or {what} in {label}, row {row} (counted from 0): "
-                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows ({len(missing)} in "
-                "this column), or fit with a cell for missing values (missing='cell')."
+                f"points have a missing value or {what} in {label}{place}: "
+                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows{many}, or "
+                "fit with a cell for missing values (missing='cell')."
             )
     raise AssertionError("no value is missing")
 
@@ -201,11 +224,12 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
         schema = frame.schema
     except nw.exceptions.DuplicateError:
         raise InvalidParameterError("two columns have the same name; give each a name of its own.") from None
-    _check_types(schema.items())
+    check_types(schema.items())
     return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
 
 
-def _check_types(types: Iterable[tuple[str, Any]]) -> None:
+def check_types(types: Iterable[tuple[str, Any]]) -> None:
+    """Refuse types that hold no numbers and no levels."""
     for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
             raise not_a_number(name, dtype)

@@ -1,18 +1,16 @@
-"""Tables from and to files: CSV (RFC 4180, commas) and Parquet."""
+"""Tables from files, CSV (RFC 4180, commas) and Parquet, and records of CSV."""
 
 from __future__ import annotations
 
 import csv
-import io
-from collections.abc import Callable
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpoutlier import tables
-from dpoutlier._files import check_output, write_aside
 from dpoutlier._paths import format_of
 from dpoutlier.batched import FileTable
 from dpoutlier.csvfile import check_columns, check_csv_names, csv_header, csv_stream
@@ -23,7 +21,7 @@ from dpoutlier.tablefiles import file_table
 if TYPE_CHECKING:
     from dpoutlier.domain import Domain
 
-__all__ = ["read_names", "read_points", "read_reference", "read_sample", "table_writer"]
+__all__ = ["csv_points", "read_names", "read_points", "read_reference", "read_sample", "write_csv_rows"]
 
 BATCH = 20_000
 
@@ -71,67 +69,44 @@ def read_points(path: Path, domain: Domain) -> pa.Table:
 
 def _public(path: Path, found: list[str]) -> pa.Table:
     if format_of(path) == ".csv":
-        return _points_csv(path, found)
+        empty = pa.schema([(name, pa.string()) for name in found]).empty_table()
+        return pa.concat_tables([empty, *(table for table, _ in csv_points(path, found))])
     try:
         return pq.read_table(path)
     except pa.ArrowException as error:
         raise PointsError(f"{path} cannot be read: {error}") from None
 
 
-def _points_csv(path: Path, found: list[str]) -> pa.Table:
-    """Empty lines are no records, unless there is but one column."""
-    rows = []
+def csv_points(path: Path, found: list[str]) -> Iterator[tuple[pa.Table, float]]:
+    """Points in batches, each with the share of the file that is then read; values are text.
+
+    Empty lines are no records, unless there is but one column.
+    """
+    size = max(path.stat().st_size, 1)
     with csv_stream(path) as stream:
         records = csv.reader(stream)
         next(records)
-        for row in records:
-            if not row and len(found) > 1:
-                continue
-            if len(row or [""]) != len(found):
-                raise PointsError(
-                    f"{path}, line {records.line_num}: {len(row)} values, and the header names {len(found)} columns."
-                )
-            rows.append(row or [""])
-    columns = zip(*rows, strict=True) if rows else [()] * len(found)
-    return pa.table([pa.array(column, pa.string()) for column in columns], found)
+        while rows := list(islice(_whole(path, records, len(found)), BATCH)):
+            columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+            yield pa.table(columns, found), min(1.0, stream.buffer.tell() / size)  # type: ignore[attr-defined] # typeshed's buffer cannot tell
 
 
-def table_writer(path: Path, *, overwrite: bool) -> Callable[[pa.Table, list[str]], Path]:
-    """A function that writes a table aside and renames it. Format and name are checked now, before any work."""
-    kind = format_of(path)
-    check_output(path, overwrite=overwrite)
-
-    def write(table: pa.Table, features: list[str]) -> Path:
-        def content(stream: IO[bytes]) -> None:
-            if kind == ".parquet":
-                pq.write_table(_typed(table, features), stream)
-            else:
-                text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-                _write_csv(table, text)
-                text.detach()
-
-        return write_aside(path, content, overwrite=overwrite)
-
-    return write
+def _whole(path: Path, records: Any, n_columns: int) -> Iterator[list[str]]:
+    for row in records:
+        if not row and n_columns > 1:
+            continue
+        if len(row or [""]) != n_columns:
+            raise PointsError(
+                f"{path}, line {records.line_num}: {len(row)} values, and the header names {n_columns} columns."
+            )
+        yield row or [""]
 
 
-def _typed(table: pa.Table, features: list[str]) -> pa.Table:
-    """Features that came as text, as numbers."""
-    for name in features:
-        kind = table.schema.field(name).type
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            (values,) = tables.columns(table.select([name]))
-            table = table.set_column(table.column_names.index(name), name, pa.array(values))
-    return table
-
-
-def _write_csv(table: pa.Table, stream: IO[str]) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.column_names)
+def write_csv_rows(table: pa.Table, writer: Any) -> None:
+    """Rows as ``csv.writer`` writes them."""
     for batch in table.to_batches(BATCH):
         columns = [_texts(column) for column in batch.columns]
         writer.writerows(zip(*columns, strict=True))
-    stream.flush()
 
 
 def _texts(column: Any) -> list[Any]:

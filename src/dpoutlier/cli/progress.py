@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "say_if_compiling", "share_done", "stages", "working"]
+__all__ = ["console", "points_done", "say_if_compiling", "share_done", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -34,16 +34,21 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
-def stages(total: int, size: int, text: str) -> Iterator[slice]:
-    """Slices of range(total), with a bar that shows points done and time left."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+@contextmanager
+def points_done(text: str) -> Iterator[Callable[[int, float], None]]:
+    """A bar with the time left: call with how many points are done, and with the share of all files that they are."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(text),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[points]:,} points"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(text, total=total)
-        for first in range(0, total, size):
-            yield slice(first, min(first + size, total))
-            bar.update(task, completed=min(first + size, total))
+        task = bar.add_task(text, total=1.0, points=0)
+        yield lambda points, share: bar.update(task, completed=share, points=points)
 
 
 @contextmanager

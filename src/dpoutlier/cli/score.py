@@ -1,26 +1,42 @@
 """``dpoutlier score``: points in, scores out."""
 
+from collections.abc import Iterator
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
-    from dpoutlier.detectors.fitted import FittedDetector
+    from dpoutlier.cli.points import Points
+    from dpoutlier.detectors.batches import BatchScorer
 
 __all__ = ["score"]
 
 BATCH = 4096
-ADDED = ("outlier_score", "outside_bounds", "prediction")
+
+
+class Missing(StrEnum):
+    """What becomes of a point that misses a value."""
+
+    error = "error"
+    null = "null"
 
 
 def score(
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
-    points: Annotated[Path, typer.Argument(help="Points to score, CSV or Parquet.")],
+    points: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Points to score, CSV or Parquet: files, a pattern in quotes, or a folder of .parquet files."
+        ),
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")
     ] = None,
@@ -31,91 +47,158 @@ def score(
     threshold: Annotated[
         float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")
     ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score.")
+    ] = Missing.error,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
 ) -> None:
-    """Score points with a model, free of privacy cost.
+    """Score points with a model, free of privacy cost. Files may be larger than memory.
 
     Example: dpoutlier score model.dpo patients.csv -o scores.csv
     """
     with errors_for_people():
-        from dpoutlier.cli.files import read_points, table_writer  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._paths import format_of  # noqa: PLC0415
+        from dpoutlier.cli.points import Points  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
+        from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
-        write = None if output is None else table_writer(output, overwrite=force)
+        if output is not None:
+            format_of(output)
+            check_output(output, overwrite=force)
         detector = load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=jobs)
         if target_fpr is not None or threshold is not None:
             detector.set_threshold(target_fpr=target_fpr, score=threshold)
-        domain = detector.model_.domain
-        table = read_points(points, domain)
-        _check_names(points, table)
+        scorer = batch_scorer(detector, missing=missing.value)
+        source = Points(points, detector.model_.domain)
+        features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
         say_if_compiling()
-        result = _scored(detector, table)
-        if write is not None:
-            write(
-                result,
-                [name for j, name in enumerate(domain.names or table.column_names) if domain.category(j) is None],
-            )
+        best = Most(top)
+        _run(source, scorer, features, output, best, overwrite=force)
         if not detector.model_.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:
-            _print_top(result, top, list(domain.names or ()))
+            _print_top(best, source, scorer.names, features if detector.model_.domain.names else [])
         if output is not None:
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
 
-def _check_names(path: Path, table: "pa.Table") -> None:
-    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
+class Found(NamedTuple):
+    """One of the most outlying points."""
 
-    taken = [name for name in table.column_names if name in ADDED]
-    if taken:
-        raise PointsError(f"{path} has a column {taken[0]!r}, which scoring would add. Rename it, or leave it out.")
+    score: float
+    file: int
+    row: int
+    values: dict[str, Any]
 
 
-def _scored(detector: "FittedDetector", table: "pa.Table") -> "pa.Table":
-    """The table with its scores, in batches."""
+class Most:
+    """The points with the largest scores so far; of equal ones those that came first."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.points, self.found = size, 0, list[Found]()
+
+    def add(self, scored: "pa.Table", scores: "NDArray[np.float64]", file: int, first: int) -> None:
+        """Look through some rows more. A score that is NaN is none."""
+        import numpy as np  # noqa: PLC0415
+
+        self.points += len(scores)
+        order = np.argsort(-scores, kind="stable")[: self.size]  # NaN comes last
+        for i in order[~np.isnan(scores[order])].tolist():
+            if len(self.found) < self.size or scores[i] > self.found[-1].score:
+                row = {name: scored.column(name)[i].as_py() for name in scored.column_names}
+                self.found.append(Found(float(scores[i]), file, first + i, row))
+                self.found.sort(key=lambda one: -one.score)
+                del self.found[self.size :]
+
+
+def _run(
+    source: "Points",
+    scorer: "BatchScorer",
+    features: list[str],
+    output: Path | None,
+    best: Most,
+    *,
+    overwrite: bool,
+) -> None:
+    """Score all points and write them aside; the file has its name when it is complete."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from dpoutlier._files import write_aside  # noqa: PLC0415
+    from dpoutlier.cli.points import points_writer  # noqa: PLC0415
+
+    if output is None:
+        for _ in _scored(source, scorer, features, best):
+            pass
+        return
+    schema = pa.schema([*source.schema, *scorer.arrow_fields()], source.schema.metadata)
+    domain = scorer.detector.fitted_domain()
+    numbers = [name for j, name in enumerate(features) if domain.category(j) is None]
+
+    def content(stream: IO[bytes]) -> None:
+        with points_writer(stream, output.suffix.lower(), schema, numbers) as write:
+            for table in _scored(source, scorer, features, best):
+                write(table)
+
+    write_aside(output, content, overwrite=overwrite)
+
+
+def _scored(source: "Points", scorer: "BatchScorer", features: list[str], best: Most) -> "Iterator[pa.Table]":
+    """The points with their scores, batch by batch."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import stages  # noqa: PLC0415
+    from dpoutlier.cli.progress import points_done  # noqa: PLC0415
 
-    domain = detector.model_.domain
-    features = table if domain.names is None else table.select(list(domain.names))
-    outside = detector.outside_bounds(features)  # finds what is missing, wherever that is, before any work
-    scores = np.empty(len(table))
-    for part in stages(len(table), BATCH, "scoring"):
-        scores[part] = detector.outlier_scores(features.slice(part.start, part.stop - part.start))
-    table = table.append_column("outlier_score", pa.array(scores))
-    table = table.append_column("outside_bounds", pa.array(outside))
-    if detector.model_.threshold is not None:
-        table = table.append_column("prediction", pa.array(detector.labels(scores)))
-    return table
+    with points_done("scoring") as show:
+        for batch in source:
+            table, (before, after) = batch.table, batch.share
+            chosen, parts = table.select(features), []
+            for first in range(0, len(table), BATCH):
+                parts.append(_told(source, scorer, chosen.slice(first, BATCH), batch.file, batch.first + first))
+                done = min(first + BATCH, len(table))
+                show(best.points + done, before + (after - before) * done / len(table))
+            for field, *values in zip(scorer.arrow_fields(), *parts, strict=True):
+                table = table.append_column(field, pa.chunked_array(values, field.type))
+            scores = table.column(scorer.score).to_numpy()
+            best.add(table, np.asarray(scores, np.float64), batch.file, batch.first)
+            yield table
 
 
-def _print_top(result: "pa.Table", top: int, features: list[str]) -> None:
-    import numpy as np  # noqa: PLC0415
+def _told(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
+    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
+
+    try:
+        return scorer.arrow(features, first)
+    except PointsError as error:
+        if len(source.files) == 1:
+            raise
+        text = f"{source.files[file]}: {error}"
+    raise PointsError(text)
+
+
+def _print_top(best: Most, source: "Points", added: list[str], features: list[str]) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     out = console()
-    scores = result.column("outlier_score").to_numpy()
-    order = np.argsort(-scores, kind="stable")[:top]
-    extra = [name for name in ADDED if name in result.column_names]
-    room = max(0, (out.width - 52) // 14)  # as many of the other columns as fit
-    others = [*features, *(name for name in result.column_names if name not in {*extra, *features})]
-    names = [*extra, *others[:room]]
-    table = Table(title=f"{len(order)} most outlying of {len(scores)} points", title_justify="left")
-    for name in ("row", *names):
+    places = ["file", "row"] if len(source.files) > 1 else ["row"]
+    room = max(0, (out.width - 52) // 14 - len(places) + 1)  # as many of the other columns as fit
+    others = [*features, *(name for name in source.schema.names if name not in features)]
+    names = [*added, *others[:room]]
+    table = Table(title=f"{len(best.found)} most outlying of {best.points} points", title_justify="left")
+    for name in (*places, *names):
         table.add_column(
-            Text(name), justify="right", no_wrap=name in {"row", *extra}, overflow="ellipsis", max_width=24
+            Text(name), justify="right", no_wrap=name in {"row", *added}, overflow="ellipsis", max_width=24
         )
-    for i in order:
-        values = {name: result.column(name)[int(i)].as_py() for name in names}
-        table.add_row(str(i), *(Text(_shown(name, value)) for name, value in values.items()))
+    for one in best.found:
+        where = [Text(source.files[one.file].name), Text(str(one.row))][-len(places) :]
+        table.add_row(*where, *(Text(_shown(name, one.values[name])) for name in names))
     out.print(table)
 
 

@@ -160,6 +160,10 @@ class HoldsModel(ScoresPoints):
             ),
         )
 
+    def only_scoring(self) -> ScoresPoints:
+        """A ``FittedDetector``, which no argument of the fit goes with."""
+        return FittedDetector(self.fitted_model(), "", self.n_jobs)
+
     def _features_of(self, X: Any) -> Any:
         """The table without the column that tells people apart: points need none, and may have it."""
         person = self.model_.guarantee.person if hasattr(self, "model_") else None

@@ -41,6 +41,25 @@ class ScoresPoints(ABC):
     @abstractmethod
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
 
+    def fitted_domain(self) -> Domain:
+        """The public features of the fit, with their bounds and levels."""
+        self._check_fitted()
+        return self._fitted_domain()
+
+    def scores_of(self, positions: Positions) -> NDArray[np.float64]:
+        """``outlier_scores`` of points that are on the lattice already."""
+        return self._outlier_scores(positions)
+
+    def has_threshold(self) -> bool:
+        """Whether ``predict`` has a threshold to go by."""
+        self._check_fitted()
+        return self._threshold() is not None
+
+    def only_scoring(self) -> ScoresPoints:
+        """What scores as this does, as it is now, and holds nothing that scoring does not need."""
+        self._check_fitted()
+        return self
+
     def _check_fitted(self) -> None:  # noqa: B027 - what is made by a fit has nothing to check
         """Raise if nothing is fitted yet."""
 
@@ -87,6 +106,48 @@ class ScoresPoints(ABC):
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
         return self._of_points(X, self._outlier_scores)
+
+    def score_frame(
+        self,
+        X: Any,
+        *,
+        column: str = "outlier_score",
+        outside: str | None = "outside_bounds",
+        prediction: str | None = "prediction",
+        missing: str = "error",
+    ) -> Any:
+        """The frame with scores as a column more, made where the rows are, and equal to ``outlier_scores`` to the bit.
+
+        All columns stay, and in their order. Features are found by name, so that a frame may have other columns; a model that knows
+        no names takes all columns, in their order. The schema is checked at once; an engine reads rows when it is asked for them.
+
+        Parameters
+        ----------
+        X : frame
+            Of pandas, Polars or Arrow: in memory, as is what comes back. A Polars LazyFrame gives a LazyFrame that can be streamed.
+            A DuckDB relation gives a relation, by a function that is registered with its connection and lives as long. A Dask frame
+            gives a Dask frame, partition by partition. A Spark frame gives a Spark frame; the model goes to the executors, where
+            dpoutlier must be installed. An Arrow dataset gives a record batch reader.
+        column, outside, prediction : str
+            Names of the columns to add, as ``dpoutlier score`` adds them: the outlier score; whether some value lay outside the
+            bounds; and, if there is a threshold, +1 for inliers and -1 for outliers. None leaves one of the last two out.
+        missing : {"error", "null"}
+            What becomes of a point that misses a value where the model has no cell for it: an error, which an engine raises as one
+            of its own with our text in it, or no score.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import GridKNN
+        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit([[33], [35]])
+        >>> twin.score_frame(pa.table({"id": ["a", "b"], "age": [51, 37]}), outside=None).to_pylist()
+        [{'id': 'a', 'age': 51, 'outlier_score': 0.2}, {'id': 'b', 'age': 37, 'outlier_score': 0.0}]
+        """
+        from dpoutlier.detectors.frames import batch_scorer, score_frame  # noqa: PLC0415 - it knows this module
+
+        return score_frame(
+            X, batch_scorer(self, column=column, outside=outside, prediction=prediction, missing=missing)
+        )
 
     def _of_points(self, X: Any, function: Callable[[Positions], R]) -> R:
         """A function of the points' positions; where a value is missing, an error that says which."""

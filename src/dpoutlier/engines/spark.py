@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
 
-__all__ = ["arrow_schema", "executors_have", "map_in_arrow", "map_tables"]
+__all__ = ["add_in_arrow", "arrow_schema", "executors_have", "map_in_arrow", "map_tables"]
 
 PROBES = 4  # tasks that look for a module
 MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."
@@ -65,6 +65,19 @@ def map_tables(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], s
     return frame.mapInArrow(_each_batch(shared, sent=context is not None), schema)
 
 
+def add_in_arrow(frame: Any, function: Callable[[Any], Any], fields: Sequence[Any]) -> Any:
+    """``map_in_arrow`` of a function that keeps all columns and adds some, whose Arrow fields are given."""
+    names = list(frame.columns)
+    added = _imported("pyspark.sql.pandas.types").from_arrow_schema(_imported("pyarrow").schema(fields))
+    schema = _imported("pyspark.sql.types").StructType([*frame.schema.fields, *added.fields])
+    plain = frame.toDF(*(f"x{j}" for j in range(len(names))))  # to Spark, what follows a dot is a part of a column
+    return map_in_arrow(plain, partial(_with_names, function, names), schema)
+
+
+def _with_names(function: Callable[[Any], Any], names: list[str], table: Any) -> Any:
+    return function(table.rename_columns(names))
+
+
 def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
     def each(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415 - on the executor
@@ -94,6 +107,7 @@ def executors_have(session: Any, name: str) -> bool:
     return all(found.column("found").to_pylist())
 
 
-def arrow_schema(frame: Any) -> Any:
-    """The schema of a Spark frame as Arrow sees it in a batch."""
-    return _imported("pyspark.sql.pandas.types").to_arrow_schema(frame.schema)
+def arrow_schema(frame: Any, names: Sequence[str] | None = None) -> Any:
+    """The schema of a Spark frame, or of some of its columns, as Arrow sees it in a batch."""
+    chosen = [field for field in frame.schema.fields if names is None or field.name in names]
+    return _imported("pyspark.sql.pandas.types").to_arrow_schema(_imported("pyspark.sql.types").StructType(chosen))

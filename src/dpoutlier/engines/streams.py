@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dpoutlier.batched import BatchedTable
+from dpoutlier.dataset import DatasetTable
 from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -91,10 +92,9 @@ def _check_objects(frame: Any, names: list[str]) -> None:
 
 
 def _of_dataset(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    import pyarrow as pa  # noqa: PLC0415
-
-    for batch in frame.to_batches(columns=names, batch_size=rows, batch_readahead=2, fragment_readahead=1):
-        yield pa.Table.from_batches([batch])
+    for batch in DatasetTable(frame, names).batches():
+        for first in range(0, len(batch), rows):
+            yield batch.slice(first, rows)
 
 
 _READERS: dict[Engine, Callable[[Any, list[str], int], Iterator[Any]]] = {

@@ -1,0 +1,107 @@
+"""Scores of a batch of points, with what is told beside them. Travels to wherever the points are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier._startup import first_without_collection
+from dpoutlier.rows import Rows
+
+if TYPE_CHECKING:
+    from dpoutlier.detectors.scores import ScoresPoints
+
+__all__ = ["BatchScorer", "Told"]
+
+
+class Told(NamedTuple):
+    """What is told of each point of a batch, by the name of the column to add."""
+
+    columns: dict[str, NDArray[Any]]
+    known: NDArray[np.bool_] | None
+    """Which points have a score; of the others nothing is told. None: all have."""
+
+
+@dataclass(frozen=True, eq=False)
+class BatchScorer:
+    """A function of a batch of points: a table of the features, in the order of the fit."""
+
+    detector: ScoresPoints
+    score: str
+    outside: str | None
+    prediction: str | None
+    nulls: bool
+    """Whether a point that misses a value has no score, instead of an error."""
+    token: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to add."""
+        return [name for name in (self.score, self.outside, self.prediction) if name is not None]
+
+    def __call__(self, features: Any, first: int | None = None, *, whole: bool = False) -> Told:
+        """What is told of the points.
+
+        For a message: ``first`` is the number of the batch's first row, if it is known, and ``whole`` says that there is no other
+        batch.
+        """
+        domain = self.detector.fitted_domain()
+        with np.errstate(all="ignore"):
+            columns = tables.columns(features, domain)
+        known = self._known(columns)
+        if known is None:
+            scores = self._scores(columns)
+        elif self.nulls:
+            scores = np.full(len(known), np.nan)
+            scores[known] = self._scores([column[known] for column in columns])
+        else:
+            raise tables.missing_value(features, domain, first, whole=whole)
+        told: dict[str, NDArray[Any]] = {self.score: scores}
+        if self.outside is not None:
+            told[self.outside] = self._outside(columns)
+        if self.prediction is not None:
+            told[self.prediction] = self.detector.labels(scores)
+        return Told(told, known)
+
+    def _scores(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
+        with first_without_collection("score"):  # kernels are loaded
+            return self.detector.scores_of(Rows(columns, self.detector.fitted_domain()))
+
+    def _known(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_] | None:
+        """Which points miss no value, but where there is a cell for it; None: all."""
+        domain, missing = self.detector.fitted_domain(), np.zeros(len(columns[0]), bool)
+        for j, column in enumerate(columns):
+            if not domain.has_missing_cell(j):
+                missing |= np.isnan(column)
+        return ~missing if missing.any() else None
+
+    def _outside(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+        domain, outside = self.detector.fitted_domain(), np.zeros(len(columns[0]), bool)
+        for column, lower, upper in zip(columns, domain.lower, domain.upper, strict=True):
+            outside |= (column < lower) | (column > upper)
+        return outside
+
+    def arrow(self, features: Any, first: int | None = None, *, whole: bool = False) -> list[Any]:
+        """The columns to add, as Arrow arrays."""
+        import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
+
+        told = self(features, first, whole=whole)
+        absent = None if told.known is None else ~told.known
+        return [pa.array(values, mask=absent) for values in told.columns.values()]
+
+    def arrow_fields(self) -> list[Any]:
+        """Names and types of the columns to add."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        types = ((self.score, pa.float64()), (self.outside, pa.bool_()), (self.prediction, pa.int64()))
+        return [pa.field(name, kind) for name, kind in types if name is not None]
+
+    def __dask_tokenize__(self) -> str:
+        """A name for Dask, which would else look into the model."""
+        return self.token
