@@ -179,6 +179,30 @@ def test_a_data_set_of_other_columns_is_refused_as_a_frame_is(parted):
         DPMarginals(1, bounds=BOUNDS).fit(parted)
 
 
+def test_a_value_that_the_data_sets_type_cannot_hold_is_no_error(tmp_path):
+    """Where Arrow would convert, one row could make it fail."""
+    pq.write_table(pa.table({"a": [0.25, 0.5], "b": [2**60 + 1, 3]}), tmp_path / "t.parquet")
+    dataset = ds.dataset(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.float64())]))
+    with pytest.raises(pa.ArrowInvalid):
+        dataset.to_table()
+    fitted = DPGridKNN(1000, bounds=BOUNDS, bins=2).fit(dataset)  # no noise to speak of
+    assert fitted.model_.counts.counts.tolist() == [0, 1, 1, 0]
+
+
+WRAPPED = {
+    "alone": lambda one: one,
+    "among others": lambda one: ds.UnionDataset(one.schema, [one]),
+    "filtered": lambda one: one.filter(ds.field("a") > 0),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED)
+def test_data_sets_of_text_are_refused(wrap, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n0.5,1\n")
+    with pytest.raises(InvalidParameterError, match=r"data set of csv files.*Pass the path"):
+        DPMarginals(1, bounds=BOUNDS).fit(wrap(ds.dataset(tmp_path, format="csv")))
+
+
 # Order, progress, no rows -------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpoutlier.batched import BatchedTable, ahead, rows_of_a_batch
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.parquet import decoded, open_parquet
 
 __all__ = ["DatasetTable", "is_dataset"]
@@ -22,6 +23,7 @@ class DatasetTable(BatchedTable):
     """All columns of a data set. It must give its rows as often as it is asked."""
 
     def __init__(self, dataset: Any) -> None:
+        _check_formats(dataset)
         self.dataset, self.names = dataset, list(dataset.schema.names)
 
     def types(self) -> dict[str, Any]:
@@ -56,7 +58,10 @@ class DatasetTable(BatchedTable):
         return fragments if all(isinstance(one, ds.ParquetFileFragment) for one in fragments) else None
 
     def _of_fragment(self, fragment: Any) -> Iterator[Any]:
-        """One file's rows with the data set's columns and types: those that its path tells are added, others are missing."""
+        """One file's rows with the data set's columns: those that its path tells are added, others are missing.
+
+        A column keeps the type that it has in the file: to convert it could fail because of a row.
+        """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.dataset as ds  # noqa: PLC0415
 
@@ -64,10 +69,19 @@ class DatasetTable(BatchedTable):
         with fragment.open() as source, open_parquet(source) as file:
             own = [name for name in self.names if name in file.schema_arrow.names and name not in known]
             for table in decoded(file, own, [group.id for group in fragment.row_groups]):
-                columns = []
-                for name in self.names:
-                    kind = self.dataset.schema.field(name).type
-                    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-                    value = pa.scalar(known.get(name), kind)
-                    columns.append(table[name].cast(kind) if name in own else pa.repeat(value, len(table)))
+                added = {name: pa.scalar(known.get(name)) for name in self.names if name not in own}
+                columns = [table[name] if name in own else pa.repeat(added[name], len(table)) for name in self.names]
                 yield pa.table(columns, self.names)
+
+
+def _check_formats(dataset: Any) -> None:
+    """Refuse text: Arrow fails at a row that it cannot parse, and that would tell something about the row."""
+    import pyarrow.dataset as ds  # noqa: PLC0415
+
+    for child in getattr(dataset, "children", []):
+        _check_formats(child)
+    if isinstance(getattr(dataset, "format", None), ds.CsvFileFormat | ds.JsonFileFormat):
+        raise InvalidParameterError(
+            f"a data set of {dataset.format.default_extname} files was passed, and Arrow's reader could fail because of a row. "
+            "Pass the path of CSV files, or a pattern such as 'rows/*.csv', instead; or write the rows as Parquet."
+        )
