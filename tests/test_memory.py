@@ -98,6 +98,15 @@ def large_files(tmp_path_factory):
         path.unlink()
 
 
+@pytest.mark.slow
+def test_a_csv_file_is_fitted_in_a_part_of_its_size(tmp_path):
+    line = ",".join(f"{value:.14f}" for value in np.random.default_rng(0).random(8)) + "\n"
+    head = ",".join(f"x{j}" for j in range(8)) + "\n"
+    (tmp_path / "rows.csv").write_text(head + line * 800_000)  # 110 MB, and 50 as numbers
+    pq.write_table(pa.table({f"x{j}": [0.5] for j in range(8)}), tmp_path / "small.parquet")
+    assert growth_from_file(tmp_path / "rows.csv", "grid") < 72 * 2**20
+
+
 def growth_from_file(path, make, action="file"):
     command = [sys.executable, "-c", FROM_FILE, str(path), make, action]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)

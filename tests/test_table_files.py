@@ -4,6 +4,7 @@ import csv
 import itertools
 import threading
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -201,6 +202,33 @@ def test_data_sets_of_text_are_refused(wrap, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n0.5,1\n")
     with pytest.raises(InvalidParameterError, match=r"data set of csv files.*Pass the path"):
         DPMarginals(1, bounds=BOUNDS).fit(wrap(ds.dataset(tmp_path, format="csv")))
+
+
+class Halves(batched.BatchedTable):
+    """A table of one's own: names, types, and batches as often as asked."""
+
+    def __init__(self, table):
+        self.table, self.names = table, table.column_names
+
+    def types(self):
+        return dict(nw.from_native(self.table.select(self.names)).schema)
+
+    def batches(self):
+        half = len(self.table) // 2
+        yield from (part.select(self.names) for part in (self.table.slice(0, half), self.table.slice(half)))
+
+
+def test_any_table_in_batches_can_be_fitted():
+    arguments = {"bounds": BOUNDS, "person": "who", "n_hint": "buy", "unsafe_seed": 3}
+    table = made().select(["who", "a", "b"])
+    scores = [DPForest(2, **arguments).fit(X).outlier_scores(POINTS.select(["a", "b"])) for X in (Halves(table), table)]
+    assert (scores[0] == scores[1]).all()
+
+
+@pytest.mark.parametrize("make", [Halves, ds.dataset], ids=["batches", "data set"])
+def test_no_columns_are_refused(make):
+    with pytest.raises(ValueError, match=r"0 feature\(s\)"):
+        DPMarginals(1, bounds=(0, 1)).fit(make(pa.table({"a": [1.0]}).select([])))
 
 
 # Order, progress, no rows -------------------------------------------------------------------------------------------------
