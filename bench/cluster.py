@@ -62,7 +62,7 @@ def cluster(report, folder, n=10**7):
     report.section(
         "On a cluster",
         f"{n:,} rows of {FEATURES} features in Parquet, {path.stat().st_size / 1e9:.1f} GB; million rows a second. Spark runs two "
-        "executors of one core each on the same machine; the single machine has the same two cores. All models and all scores agree "
+        "executors of one core each on the same machine; the single machine has the same two cores. All models and scores agree "
         "to the bit, also after one of the executors was killed in the middle of a fit.",
         ["", "one machine", "Spark", "Spark, its own sum of the columns"],
         rows,

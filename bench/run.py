@@ -22,6 +22,7 @@ from growth import growth, walks_of
 from kinds import kinds_of_features, sparse_release
 from machine import peak_of_scoring, start_up
 from report import Report
+from scale import scale
 from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
 
@@ -32,6 +33,7 @@ def main():
         "--quick", action="store_true", help="smaller sizes, to see that everything runs; no figures to keep"
     )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder for results.md and the plot")
+    parser.add_argument("--rows", type=float, default=1e7, help="rows of the largest file, as 1e8")
     options = parser.parse_args()
     start = time.perf_counter()
     report = Report(options.out, quick=options.quick)
@@ -51,6 +53,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         scoring_frames(report, Path(folder))
+        scale(report, Path(folder), int(options.rows))
         start_up(report, Path(folder))
     peak_of_scoring(report)
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"

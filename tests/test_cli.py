@@ -1,6 +1,7 @@
 """The command line, as a person would use it."""
 
 import csv
+import io
 import json
 import os
 import re
@@ -13,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.progress import Progress
 from typer.testing import CliRunner
 
 import dpoutlier
-from dpoutlier import load
+from dpoutlier import DPGridKNN, load
 from dpoutlier.cli.app import app
 from dpoutlier.cli.files import read_reference
+from dpoutlier.cli.progress import reading
 
 FEATURES = "[features]\nage = [0, 120]\nbmi = {lower = 10, upper = 80}\n"
 rng = np.random.default_rng(0)
@@ -236,6 +239,62 @@ def test_parquet_in_and_out(folder):
     scores = pq.read_table("scores.parquet")
     assert scores.column_names == ["bmi", "age", "outlier_score", "outside_bounds"]
     assert scores.column("outlier_score").to_pylist() == load("m.dpo").outlier_scores(POINTS).tolist()
+
+
+@pytest.mark.parametrize("reference", ["rows", "rows/*.parquet", "texts/*.csv"])
+def test_folders_and_patterns_are_references_too(folder, reference):
+    """Three files with the rows of the one: at this epsilon the counts have no noise to speak of."""
+    fit = (*FIT[2:4], "--epsilon", "1000", *TWO)
+    run("fit", "reference.csv", *fit, "-o", "whole")
+    for name in ("rows", "texts"):
+        (folder / name).mkdir()
+    for i, part in enumerate(np.array_split(ROWS, 3)):
+        pq.write_table(pa.table({"age": part[:, 0], "bmi": part[:, 1]}), folder / "rows" / f"{i}.parquet")
+        write_csv(folder / "texts" / f"{i}.csv", part)
+    run("fit", reference, *fit, "-o", "parts")
+    whole, parts = (load(f"{name}.dpo").model_.counts.counts.tolist() for name in ("whole", "parts"))
+    assert whole == parts
+    assert sum(parts) == len(ROWS)
+    assert "no file matches none*.parquet" in run("fit", "none*.parquet", *fit, "-o", "none", code=2)
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what is shown."""
+
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypatch):
+    """And never rows, their number, or the size of the file."""
+    monkeypatch.setattr("dpoutlier.csvfile.RECORDS", 100)
+    monkeypatch.setattr("rich.progress.Progress.update", refreshing(Progress.update))
+    monkeypatch.setattr(sys, "stderr", Screen())
+    with reading("reading and counting") as watch:
+        table = read_reference(folder / "reference.csv", ("age", "bmi"))
+        table.watch = watch
+        DPGridKNN(1, bounds={"age": (0, 120), "bmi": (10, 80)}, n_hint="buy").fit(table)
+    shown = sys.stderr.getvalue()
+    shares = [int(share) for share in re.findall(r"(\d+)%", shown)]
+    ends = [i for i, share in enumerate(shares) if share == 100]
+    assert any(0 < share < 100 for share in shares[: ends[0]])
+    assert any(0 < share < 100 for share in shares[ends[0] :])  # the second pass, after the number of rows was bought
+    assert "reading and counting" in shown
+    numbers = {int(number) for number in re.findall(r"\d+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown))}
+    assert max(numbers) <= 100
+
+
+def refreshing(update):
+    def shown(self, *arguments, **named):
+        update(self, *arguments, refresh=True, **named)
+
+    return shown
+
+
+def test_without_a_terminal_nothing_is_shown(folder, capfd):
+    with reading("reading and counting") as watch:
+        watch(1, 2)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_threshold_bought_at_the_fit_can_be_moved(folder):

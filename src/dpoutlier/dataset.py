@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dpoutlier.batched import BatchedTable, ahead, rows_of_a_batch
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.parquet import decoded, open_parquet
 
 __all__ = ["DatasetTable", "is_dataset"]
 
@@ -18,11 +20,11 @@ def is_dataset(table: Any) -> bool:
 
 
 class DatasetTable(BatchedTable):
-    """All columns of a data set, or those that are named. It must give its rows as often as it is asked."""
+    """All columns of a data set. It must give its rows as often as it is asked."""
 
-    def __init__(self, dataset: Any, names: list[str] | None = None) -> None:
-        self.dataset = dataset
-        self.names = list(dataset.schema.names) if names is None else list(names)
+    def __init__(self, dataset: Any) -> None:
+        _check_formats(dataset)
+        self.dataset, self.names = dataset, list(dataset.schema.names)
 
     def types(self) -> dict[str, Any]:
         import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
@@ -33,43 +35,53 @@ class DatasetTable(BatchedTable):
         return ahead(self._decoded())
 
     def _decoded(self) -> Iterator[Any]:
+        fragments = self._parquet_fragments()
+        if fragments is not None:  # a scanner would hold a whole row group
+            for fragment in fragments:
+                yield from self._of_fragment(fragment)
+            return
+        import pyarrow as pa  # noqa: PLC0415
+
+        rows = rows_of_a_batch(len(self.names))
+        scanner = self.dataset.scanner(columns=self.names, batch_size=rows, batch_readahead=1, fragment_readahead=1)
+        for batch in scanner.to_batches():
+            yield pa.Table.from_batches([batch]).select(self.names)
+
+    def _parquet_fragments(self) -> list[Any] | None:
+        """The files, if all are Parquet and no filter stands before them."""
+        import pyarrow.dataset as ds  # noqa: PLC0415
+
+        try:
+            fragments = list(self.dataset.get_fragments())
+        except ValueError:  # there is a filter
+            return None
+        return fragments if all(isinstance(one, ds.ParquetFileFragment) for one in fragments) else None
+
+    def _of_fragment(self, fragment: Any) -> Iterator[Any]:
+        """One file's rows with the data set's columns: those that its path tells are added, others are missing.
+
+        A column keeps the type that it has in the file: to convert it could fail because of a row.
+        """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.dataset as ds  # noqa: PLC0415
 
-        options: dict[str, Any] = {}
-        if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
-            # Else whole row groups would be read at once, whatever the size of a batch.
-            options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-        for part in self._parts():
-            batches = part.to_batches(
-                columns=self.names,
-                batch_size=rows_of_a_batch(len(self.names)),
-                batch_readahead=1,
-                fragment_readahead=1,
-                **options,
-            )
-            for batch in batches:
-                yield pa.Table.from_batches([batch]).select(self.names)
-
-    def _parts(self) -> Iterator[Any]:
-        """The data set in parts: a scan of all of it would run ahead of a slow reader by up to a gigabyte."""
-        try:
-            fragments = list(self.dataset.get_fragments())
-        except ValueError:  # it has a filter
-            yield self.dataset
-            return
-        for fragment in fragments:
-            split = getattr(fragment, "split_by_row_group", None)
-            for part in [fragment] if split is None else split():
-                yield _Part(part, self.dataset.schema)
+        known = ds.get_partition_keys(fragment.partition_expression)
+        with fragment.open() as source, open_parquet(source) as file:
+            own = [name for name in self.names if name in file.schema_arrow.names and name not in known]
+            for table in decoded(file, own, [group.id for group in fragment.row_groups]):
+                added = {name: pa.scalar(known.get(name)) for name in self.names if name not in own}
+                columns = [table[name] if name in own else pa.repeat(added[name], len(table)) for name in self.names]
+                yield pa.table(columns, self.names)
 
 
-class _Part:
-    """A fragment that has all columns of its data set."""
+def _check_formats(dataset: Any) -> None:
+    """Refuse text: Arrow fails at a row that it cannot parse, and that would tell something about the row."""
+    import pyarrow.dataset as ds  # noqa: PLC0415
 
-    def __init__(self, fragment: Any, schema: Any) -> None:
-        self.fragment, self.schema = fragment, schema
-
-    def to_batches(self, **options: Any) -> Iterator[Any]:
-        batches: Iterator[Any] = self.fragment.to_batches(schema=self.schema, **options)
-        return batches
+    for child in getattr(dataset, "children", []):
+        _check_formats(child)
+    if isinstance(getattr(dataset, "format", None), ds.CsvFileFormat | ds.JsonFileFormat):
+        raise InvalidParameterError(
+            f"a data set of {dataset.format.default_extname} files was passed, and Arrow's reader could fail because of a row. "
+            "Pass the path of CSV files, or a pattern such as 'rows/*.csv', instead; or write the rows as Parquet."
+        )

@@ -13,7 +13,7 @@ from dpoutlier.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetTable", "parquet_schema"]
+__all__ = ["ParquetTable", "decoded", "open_parquet", "parquet_schema"]
 
 BUFFER = 1 << 18  # bytes of a column that are read at once: a row group of any size takes no more
 
@@ -49,19 +49,40 @@ class ParquetTable(FileTable):
     def types(self) -> dict[str, Any]:
         return {name: self._types[name] for name in self.names}
 
+    def number_of_rows(self) -> int:
+        """As the files tell it, without reading them."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
+
+        return sum(pq.read_metadata(path).num_rows for path in self.paths)
+
     def _batches(self, path: Path) -> Iterator[tuple[Any, float]]:
         return ahead(self._decoded(path))
 
     def _decoded(self, path: Path) -> Iterator[tuple[Any, float]]:
-        import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        # Through a buffer and not from a memory map, whose pages would count as memory in use until the whole file does.
-        with pq.ParquetFile(path, memory_map=False, buffer_size=BUFFER, pre_buffer=False) as file:
-            rows, done = max(file.metadata.num_rows, 1), 0
-            for batch in file.iter_batches(rows_of_a_batch(len(self.names)), columns=self.names):
+        done = 0
+        with open_parquet(path) as file:
+            rows = max(file.metadata.num_rows, 1)
+            for batch in decoded(file, self.names):
                 done += len(batch)
-                yield pa.Table.from_batches([batch]).select(self.names), done / rows
+                yield batch, done / rows
+
+
+def open_parquet(source: Any) -> Any:
+    """A file whose columns are read through small buffers.
+
+    From a memory map instead its pages would count as memory in use, and without buffers a row group is read at once.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
+
+    return pq.ParquetFile(source, memory_map=False, buffer_size=BUFFER, pre_buffer=False)
+
+
+def decoded(file: Any, names: Sequence[str], row_groups: Sequence[int] | None = None) -> Iterator[Any]:
+    """Arrow tables of some rows each, however large the row groups are."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for batch in file.iter_batches(rows_of_a_batch(len(names)), row_groups, columns=names):
+        yield pa.Table.from_batches([batch]).select(names)
 
 
 def parquet_schema(path: Path) -> pa.Schema:

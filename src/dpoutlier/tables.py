@@ -79,10 +79,11 @@ def number_of_columns(table: Any) -> int:
     """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
     if isinstance(table, BatchedTable):
         check_types(table.types().items())
-        return len(table.names)
-    if is_lazy(table):
-        return len(_lazy_names(table))
-    n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
+        n_columns = len(table.names)
+    elif is_lazy(table):
+        n_columns = len(_lazy_names(table))
+    else:
+        n_columns = len(_frame(table).columns) if is_frame(table) else _array(table).shape[1]
     if n_columns == 0:
         raise ValueError("Found array with 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     return n_columns

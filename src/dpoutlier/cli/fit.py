@@ -46,7 +46,13 @@ def _n_hint(text: str) -> int | str:
 
 
 def fit(
-    reference: Annotated[Path, typer.Argument(help="Reference rows, CSV or Parquet. They stay private.")],
+    reference: Annotated[
+        Path,
+        typer.Argument(
+            help="Reference rows, CSV or Parquet: a file, a folder of .parquet files, or a pattern in quotation marks. They stay "
+            "private."
+        ),
+    ],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of this fit, such as 0.5 or 1/3. Your choice.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file; .dpo or .secret.dpo is appended.")],
@@ -105,7 +111,7 @@ def fit(
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.progress import console, say_if_compiling, working  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415
         from dpoutlier.detectors.choosing import detector as chosen_detector  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.modelfile import check_target  # noqa: PLC0415
@@ -145,8 +151,9 @@ def fit(
         _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
         check_target(output, overwrite=force)
         say_if_compiling()
-        with working("reading and counting"):
-            unfitted.fit(read_reference(reference, bounds.names, person))
+        table = read_reference(reference, bounds.names, person)
+        with reading("reading and counting") as table.watch:
+            unfitted.fit(table)
         path = unfitted.save(output, overwrite=force)
         console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
         console().print(f"\nWrote {path}", soft_wrap=True, markup=False)

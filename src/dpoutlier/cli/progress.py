@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "points_done", "say_if_compiling", "share_done", "working"]
+__all__ = ["console", "points_done", "reading", "say_if_compiling", "share_done", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -32,6 +32,28 @@ def working(text: str) -> Iterator[None]:
     """A spinner. Its text never depends on reference rows."""
     with console(stderr=True).status(text):
         yield
+
+
+@contextmanager
+def reading(text: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar of bytes read, as a share: call with bytes done and bytes in all. It starts anew with each pass over the files.
+
+    Neither rows nor their number are shown, nor how large the files are.
+    """
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn(text), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task, last = bar.add_task(text, total=None), 0
+
+        def watch(done: int, total: int) -> None:
+            nonlocal last
+            if done < last:
+                bar.reset(task)
+            last = done
+            bar.update(task, completed=done, total=total)
+
+        yield watch
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class KNN(Detector):
         self.target_fpr = target_fpr
 
     def fit(self, X: Any, y: Any = None) -> KNN:  # noqa: ARG002 - scikit-learn's signature
-        """Keep the reference rows ``X``; ``y`` is ignored."""
+        """Keep the reference rows ``X``, which may be files as for the other detectors; ``y`` is ignored."""
         k = at_least_one(k=self.k)
         weighted = true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)

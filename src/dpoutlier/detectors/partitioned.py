@@ -48,7 +48,12 @@ class PartitionedDetector(HoldsModel, Detector):
         """Every public choice; ``bounds_share`` of epsilon goes to bounds, None if none are bought."""
 
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
-        """Fit on the reference rows ``X``; ``y`` is ignored."""
+        """Fit on the reference rows ``X``; ``y`` is ignored.
+
+        ``X`` is an array, a data frame, a ``pyarrow.dataset.Dataset``, or files: the path of one (.parquet or .csv), a pattern such
+        as ``"rows/*.parquet"``, or a folder of .parquet files. Files and data sets may be larger than memory. Of files the columns
+        that ``bounds`` and ``categories`` name are read, or all of them where those are not by name.
+        """
         declared = self._declared()
         X = self._table(X, declared)
         domain = self._declared_domain(X, declared)

@@ -7,14 +7,14 @@ keeps one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from dpoutlier.batched import BatchedTable
-from dpoutlier.dataset import DatasetTable
 from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["StreamedTable", "arrow_batches"]
+__all__ = ["StreamedTable", "arrow_batches", "check_objects"]
 
 BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
 
@@ -44,7 +44,7 @@ def arrow_batches(frame: Any, names: Sequence[str]) -> Iterator[Any]:
         remedy = " Its rows stay where they are: use map_in_arrow." if engine else ""
         raise TypeError(f"{what} cannot be read batch by batch.{remedy}")
     if engine is Engine.DASK:
-        _check_objects(frame, names)
+        check_objects(frame, names)
     return _READERS[engine](frame, names, max(1, BATCH // max(1, len(names))))
 
 
@@ -82,7 +82,7 @@ def _of_dask(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
             yield whole.slice(first, rows)
 
 
-def _check_objects(frame: Any, names: list[str]) -> None:
+def check_objects(frame: Any, names: list[str]) -> None:
     """Objects of Python have no type in Arrow that does not depend on the rows."""
     for name in names:
         if str(frame.dtypes[name]) == "object":
@@ -92,9 +92,24 @@ def _check_objects(frame: Any, names: list[str]) -> None:
 
 
 def _of_dataset(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
-    for batch in DatasetTable(frame, names).batches():
-        for first in range(0, len(batch), rows):
-            yield batch.slice(first, rows)
+    import pyarrow as pa  # noqa: PLC0415
+
+    for part in _parts_of_dataset(frame):
+        for batch in part(columns=names, batch_size=rows, batch_readahead=1, fragment_readahead=1):
+            yield pa.Table.from_batches([batch])
+
+
+def _parts_of_dataset(dataset: Any) -> Iterator[Callable[..., Iterator[Any]]]:
+    """Scans of a part each: a scan of all would run ahead of a slow reader by up to a gigabyte."""
+    try:
+        fragments = list(dataset.get_fragments())
+    except ValueError:  # it has a filter
+        yield dataset.to_batches
+        return
+    for fragment in fragments:
+        split = getattr(fragment, "split_by_row_group", None)
+        for part in [fragment] if split is None else split():
+            yield partial(part.to_batches, schema=dataset.schema)
 
 
 _READERS: dict[Engine, Callable[[Any, list[str], int], Iterator[Any]]] = {

@@ -23,13 +23,15 @@ def open_reference(reference: Any, plan: Plan) -> Readings:
 def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Readings:
     from dpoutlier.engines.frames import check_columns, is_spark, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
-    from dpoutlier.engines.streams import StreamedTable  # noqa: PLC0415
+    from dpoutlier.engines.streams import StreamedTable, check_objects  # noqa: PLC0415
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
     from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
     from dpoutlier.trusted.on_spark import OnSpark, check_executors  # noqa: PLC0415
 
     given, domain = dict(lazy_frame(reference).collect_schema()), plan.domain
     check_columns(given, domain, person)
+    if engine_of(reference) is Engine.DASK:
+        check_objects(reference, list(given))
     reference, types = plain_frame(reference, given)
     person = None if person is None else list(types)[list(given).index(person)]
     frame = lazy_frame(reference)

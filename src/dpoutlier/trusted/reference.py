@@ -58,7 +58,9 @@ class Reference:
 
     def number_of_rows(self) -> int:
         """Exact, hence private."""
-        return sum(len(rows) for rows in self)
+        if self._kept is not None:
+            return int(self._kept.sum())
+        return in_silence(self._table.number_of_rows) if self._whole is None else len(self._whole)
 
 
 def in_silence(read: Callable[[], R]) -> R:
