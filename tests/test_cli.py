@@ -267,7 +267,7 @@ class Screen(io.StringIO):
 
 def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypatch):
     """And never rows, their number, or the size of the file."""
-    monkeypatch.setattr("dpoutlier.csvfile.RECORDS", 100)
+    monkeypatch.setattr("dpoutlier.sources.csvfile.RECORDS", 100)
     monkeypatch.setattr("rich.progress.Progress.update", refreshing(Progress.update))
     monkeypatch.setattr(sys, "stderr", Screen())
     with reading("reading and counting") as watch:

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpoutlier import KNN, DPGridKNN, GridKNN, batched
+from dpoutlier import KNN, DPGridKNN, GridKNN
 from dpoutlier.exceptions import ReferenceDataError
-from dpoutlier.parquet import ParquetTable
+from dpoutlier.sources import batched
+from dpoutlier.sources.parquet import ParquetTable
 
 NAMES = ("a", "b", "c")
 ROWS = np.random.default_rng(0).uniform(size=(5000, 3))

@@ -21,7 +21,7 @@ from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals, PrivateBounds, l
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.identity import identity
-from dpoutlier.parquet import ParquetTable
+from dpoutlier.sources.parquet import ParquetTable
 from dpoutlier.trusted import people
 from dpoutlier.trusted.people import PRIME, Block, kept_rows, row_keys
 from dpoutlier.trusted.reference import read_reference
@@ -140,7 +140,7 @@ def test_a_file_is_read_in_batches_and_the_same_rows_stay(tmp_path, monkeypatch)
     table = pa.table({"a": rng.uniform(size=n), "b": rng.uniform(size=n), "who": rng.integers(0, 90, n)})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=64)
     whole = np.concatenate([rows[:] for rows in read_reference(table, UNIT, "who", 3)])
-    monkeypatch.setattr("dpoutlier.batched.BATCH", 100)
+    monkeypatch.setattr("dpoutlier.sources.batched.BATCH", 100)
     file = read_reference(ParquetTable(tmp_path / "t.parquet", ["a", "b", "who"]), UNIT, "who", 3)
     blocks = [rows[:] for rows in file]
     assert len(blocks) > 10
@@ -256,17 +256,17 @@ def test_ids_in_an_unknown_encoding_stay_different_people(tmp_path):
 
 def test_people_with_bought_bounds_are_capped_in_every_read(monkeypatch):
     """Bounds, counts and threshold: none of them sees more than two rows of anybody."""
-    from dpoutlier.trusted import fit
+    from dpoutlier.trusted import fit, readings
 
     seen = {}
-    real_edges, real_counts, real_vector = fit.buy_bounds, fit.count_rows, fit.release_vector
+    real_edges, real_counts, real_vector = fit.buy_bounds, readings.count_rows, fit.release_vector
     monkeypatch.setattr(
         fit,
         "buy_bounds",
         lambda counts, *rest: seen.update(bounds=int(counts.above(0)[0])) or real_edges(counts, *rest),
     )
     monkeypatch.setattr(
-        fit,
+        readings,
         "count_rows",
         lambda rows, *rest: seen.update(counts=rows.number_of_rows()) or real_counts(rows, *rest),
     )

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dpoutlier import DPForest, batched, load
+from dpoutlier import DPForest, load
 from dpoutlier.cli import files, score
 from dpoutlier.cli.app import app
+from dpoutlier.sources import batched
 
 NAMES = ["age", "dose", "sex"]
 rng = np.random.default_rng(0)

@@ -11,10 +11,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, PrivateBounds, batched, csvfile
+from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, ReferenceDataError
-from dpoutlier.parquet import ParquetTable
-from dpoutlier.tablefiles import file_table
+from dpoutlier.sources import batched, csvfile
+from dpoutlier.sources.files import file_table
+from dpoutlier.sources.parquet import ParquetTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
 
@@ -351,7 +352,7 @@ def test_bad_files_are_named_before_a_row_is_read(source, files, bounds, message
             (tmp_path / name).write_text(FILES[name])
         else:
             pq.write_table(FILES[name], tmp_path / name)
-    monkeypatch.setattr("dpoutlier.trusted.fit.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=message) as caught:
         DPMarginals(1, bounds=bounds).fit(tmp_path / source)
     assert "0.123" not in str(caught.value)

@@ -11,7 +11,6 @@ from sklearn.base import clone
 
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, load
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
 
@@ -182,15 +181,17 @@ def test_one_row_moves_the_histogram_of_scores_by_one(detector):
     from dpoutlier.noise.sources import UnsafeSeededBytes
     from dpoutlier.plan import Plan
     from dpoutlier.trusted import fit
+    from dpoutlier.trusted.opening import open_reference
 
     rows = normal(200, 1)
     with pytest.warns(UserWarning, match="NOT PRIVATE"):
         detector = clone(detector).set_params(unsafe_seed=0).fit(rows)
         plan = detector._plan(detector.model_.domain, None)
     assert isinstance(plan, Plan)
-    positions = Rows(rows, detector.model_.domain)
     bought = [
-        fit._buy_threshold([positions[:n]], detector.model_, plan, UnsafeSeededBytes(1)).score_histogram.counts
+        fit._buy_threshold(
+            open_reference(rows[:n], plan), detector.model_, plan, UnsafeSeededBytes(1)
+        ).score_histogram.counts
         for n in (200, 199)
     ]
     assert np.abs(bought[0] - bought[1]).sum() == 1

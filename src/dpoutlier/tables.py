@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.batched import BatchedTable, not_a_number
 from dpoutlier.category import NUMBER, Category
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.identity import identity
 from dpoutlier.rows import Rows
+from dpoutlier.sources.batched import BatchedTable, not_a_number
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

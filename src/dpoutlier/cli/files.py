@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpoutlier._paths import format_of
-from dpoutlier.batched import FileTable
-from dpoutlier.csvfile import check_columns, check_csv_names, csv_header, csv_stream
 from dpoutlier.exceptions import InvalidParameterError, PointsError
-from dpoutlier.parquet import parquet_schema
-from dpoutlier.tablefiles import file_table
+from dpoutlier.sources.batched import FileTable
+from dpoutlier.sources.csvfile import check_columns, check_csv_names, csv_header, csv_stream
+from dpoutlier.sources.files import file_table
+from dpoutlier.sources.parquet import parquet_schema
+from dpoutlier.sources.paths import format_of
 
 if TYPE_CHECKING:
     from dpoutlier.domain import Domain

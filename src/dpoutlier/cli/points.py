@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpoutlier import tables
-from dpoutlier._paths import files_of, format_of
-from dpoutlier.batched import rows_of_a_batch
 from dpoutlier.cli.files import csv_points, write_csv_rows
-from dpoutlier.csvfile import check_columns, csv_header
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import PointsError
-from dpoutlier.parquet import BUFFER, parquet_schema
+from dpoutlier.sources.batched import rows_of_a_batch
+from dpoutlier.sources.csvfile import check_columns, csv_header
+from dpoutlier.sources.parquet import BUFFER, parquet_schema
+from dpoutlier.sources.paths import files_of, format_of
 
 __all__ = ["Batch", "Points", "points_writer"]
 

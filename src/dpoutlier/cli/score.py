@@ -59,12 +59,12 @@ def score(
     """
     with errors_for_people():
         from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier._paths import format_of  # noqa: PLC0415
         from dpoutlier.cli.points import Points  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
         from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
         from dpoutlier.detectors.loading import load  # noqa: PLC0415
         from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
+        from dpoutlier.sources.paths import format_of  # noqa: PLC0415
 
         if output is not None:
             format_of(output)

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpoutlier import tables
 from dpoutlier._validate import bad
 from dpoutlier.bounds import Bounds
-from dpoutlier.dataset import DatasetTable, is_dataset
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
-from dpoutlier.tablefiles import file_table
+from dpoutlier.sources.dataset import DatasetTable, is_dataset
+from dpoutlier.sources.files import file_table
 
 __all__ = ["Detector"]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from dpoutlier.batched import BatchedTable
 from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.sources.batched import BatchedTable
 
 __all__ = ["StreamedTable", "arrow_batches", "check_objects"]
 

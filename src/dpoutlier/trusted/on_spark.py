@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpoutlier.batched import BatchedTable
 from dpoutlier.domain import Domain, Pair
 from dpoutlier.engines.spark import executors_have, map_tables
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.sources.batched import BatchedTable
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.in_engine import InEngine
 from dpoutlier.trusted.quantiles import EdgeCounts

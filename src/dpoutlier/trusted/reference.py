@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
-from dpoutlier.batched import BatchedTable
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.rows import Rows
+from dpoutlier.sources.batched import BatchedTable
 from dpoutlier.trusted.people import Block, kept_rows, places_of
 
 __all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]

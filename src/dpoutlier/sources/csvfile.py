@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dpoutlier.batched import FileTable
 from dpoutlier.category import NUMBER
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.sources.batched import FileTable
 
 __all__ = ["CsvTable", "check_columns", "check_csv_names", "csv_header", "csv_stream"]
 

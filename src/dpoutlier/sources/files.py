@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpoutlier._paths import files_of, format_of
-from dpoutlier.batched import FileTable
-from dpoutlier.csvfile import CsvTable
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.parquet import ParquetTable
+from dpoutlier.sources.batched import FileTable
+from dpoutlier.sources.csvfile import CsvTable
+from dpoutlier.sources.parquet import ParquetTable
+from dpoutlier.sources.paths import files_of, format_of
 
 __all__ = ["file_table"]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpoutlier._paths import files_of
-from dpoutlier.batched import FileTable, ahead, not_a_number, rows_of_a_batch
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.sources.batched import FileTable, ahead, not_a_number, rows_of_a_batch
+from dpoutlier.sources.paths import files_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from dpoutlier.batched import BatchedTable, ahead, rows_of_a_batch
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.parquet import decoded, open_parquet
+from dpoutlier.sources.batched import BatchedTable, ahead, rows_of_a_batch
+from dpoutlier.sources.parquet import decoded, open_parquet
 
 __all__ = ["DatasetTable", "is_dataset"]
 

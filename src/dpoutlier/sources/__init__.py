@@ -1,0 +1,1 @@
+"""Files and Arrow data sets as tables that are read batch by batch, and never whole."""
