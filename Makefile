@@ -37,7 +37,7 @@ contracts: $(READY) ## data flows one way
 	$(BIN)/lint-imports --no-logo
 
 tests: $(READY) ## the fast tests
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2
 
 test: lint types contracts tests ## lint, types, contracts and the fast tests
 

@@ -16,6 +16,19 @@ from spark_session import spark
 
 __all__ = ["spark"]
 
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """Tests with "spark" in their names go to one process, since each process would start a cluster of its own."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneSpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return "spark" if "spark" in nodeid.lower() else nodeid
+
+    return OneSpark(config, log)
+
+
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")
 

@@ -5,11 +5,9 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pytest
 
-SPARK = pytest.param("spark", marks=pytest.mark.xdist_group("spark"))
 EMBEDDED = ["polars", "duckdb", "dask"]
-ENGINES = [*EMBEDDED, SPARK]
+ENGINES = [*EMBEDDED, "spark"]
 SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 2.2e-308, 1.0, -1.0, 1e308, -1e308, np.inf, -np.inf, np.nan]
 
 

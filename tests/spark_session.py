@@ -1,6 +1,6 @@
 """A Spark session for tests: two executors in processes of their own, as on a cluster, with this Python as their worker.
 
-Tests that use it carry ``pytest.mark.xdist_group("spark")``, so that one process of pytest alone starts it.
+Tests that use it have "spark" in their names, by which conftest gives all of them to one process of pytest.
 """
 
 import contextlib

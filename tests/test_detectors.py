@@ -254,7 +254,7 @@ def test_scoring_before_fitting_is_refused():
 
 
 def test_plain_neighbours_of_a_lazy_frame_are_refused():
-    with pytest.raises(TypeError, match=r"a lazy frame .LazyFrame. was passed.*collect it into a data frame"):
+    with pytest.raises(TypeError, match=r"a lazy frame .LazyFrame. was passed; collect it into a data frame"):
         KNN(NAMES).fit(pl.LazyFrame({"age": [1.0], "bmi": [1.0]}))
 
 

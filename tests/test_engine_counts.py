@@ -294,13 +294,12 @@ def check_bounded(engines, case, request=None):
         assert np.array_equal(words.ids([found.column(word(0)).to_numpy()]), partition.cells(at)[:, 0]), engine
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(bounded_values())
 def test_any_value_lies_in_the_same_bin_in_every_engine(case):
     check_bounded([*EMBEDDED, *EAGER], case)
 
 
-@pytest.mark.xdist_group("spark")
 def test_any_value_lies_in_the_same_bin_on_spark(spark, request):
     @settings(max_examples=8)
     @given(bounded_values())

@@ -177,7 +177,7 @@ def rows_of_people(draw):
     return table, draw(st.sampled_from([LINES, WIDE])), draw(st.integers(1, 3))
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(rows_of_people())
 def test_an_engine_keeps_the_rows_that_memory_keeps(case):
     table, domain, most = case
@@ -186,7 +186,6 @@ def test_an_engine_keeps_the_rows_that_memory_keeps(case):
         assert kept_in_engine(engine, table, domain, most) == wanted, engine
 
 
-@pytest.mark.xdist_group("spark")
 def test_spark_keeps_the_rows_that_memory_keeps(spark, request):
     @settings(max_examples=10)
     @given(rows_of_people())
@@ -197,7 +196,7 @@ def test_spark_keeps_the_rows_that_memory_keeps(spark, request):
     check()
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb", pytest.param("spark", marks=pytest.mark.xdist_group("spark"))])
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
 def test_columns_that_are_called_like_ours_are_no_trouble(engine, request):
     table = patients(people=True).rename_columns(["age", "dpoutlier_p0", "w0", "n", "dpoutlier_who"])
     renamed = dict(zip(["age", "dpoutlier_p0", "w0", "n"], FEATURES.values(), strict=True))
@@ -224,7 +223,6 @@ def test_a_collation_of_duckdb_makes_no_two_people_one(request):
         assert released(fitted("grid", connection.table("t"), **more)) == wanted, column
 
 
-@pytest.mark.xdist_group("spark")
 def test_a_collation_of_spark_makes_no_two_people_one(spark):
     rows = "(0.1D, 'p', 'a'), (0.2D, 'P', 'A'), (0.3D, 'p', 'b')"
     frame = spark.sql(

@@ -110,7 +110,6 @@ def worker(table):
     return pa.table({"process": [os.getpid()], "rows": [len(table)]})
 
 
-@pytest.mark.xdist_group("spark")
 class TestSpark:
     def test_a_function_runs_in_the_processes_of_the_executors(self, spark):
         frame = spark.range(0, 10_000, numPartitions=4)

@@ -425,7 +425,6 @@ def test_a_dataset_is_never_in_memory_whole(tmp_path):
     assert more < 350 * 2**20
 
 
-@pytest.mark.xdist_group("spark")
 class TestSpark:
     @pytest.mark.parametrize("detector", DETECTORS)
     def test_scores_are_those_of_one_machine(self, frame, fitted, detector):

@@ -13,7 +13,6 @@ from dpoutlier import Forest, GridKNN
 from dpoutlier.modelfile.encode import arrays_of
 
 pytestmark = [
-    pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning"),
 ]
 

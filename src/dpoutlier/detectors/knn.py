@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier import tables
 from dpoutlier._validate import at_least_one, share, true_or_false
 from dpoutlier.detectors.base import Detector
 from dpoutlier.domain import Domain
@@ -63,6 +64,10 @@ class KNN(Detector):
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
         declared = self._declared()
         X = self._table(X, declared)
+        if tables.is_lazy(X):
+            raise TypeError(
+                f"a lazy frame ({type(X).__name__}) was passed; collect it into a data frame: this keeps all rows."
+            )
         domain = self._declared_domain(X, declared)
         self.neighbours_ = ReferenceNeighbours(X, domain, k, weighted=weighted)
         self.score_histogram_ = None if fpr is None else self.neighbours_.score_histogram(fpr)
