@@ -110,6 +110,13 @@ def test_no_rows_is_a_normal_fit(engine, detector, request):
     assert released(fitted(detector, lazy(engine, empty, request), **more)) == released(fitted(detector, empty, **more))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_secret_model_buys_its_threshold_where_the_rows_are(engine, request):
+    table = patients()
+    here, there = (fitted("keyed grid", rows, target_fpr=0.2) for rows in (table, lazy(engine, table, request)))
+    assert released(there) == released(here)
+
+
 # What is counted where ----------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from dpoutlier.domain import Domain, Pair
 from dpoutlier.engines.spark import executors_have, map_tables
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.holders.keyed import secrets_may_travel
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition
@@ -70,7 +71,8 @@ class OnSpark(InEngine):
         """The sum over all tasks of what each makes of its rows."""
 
         def run() -> dict[str, NDArray[Any]]:
-            each = map_tables(self._frame.to_native(), partial(_of_task, self._domain, answer), PARTIAL)
+            with secrets_may_travel():  # to executors, which hold the rows themselves
+                each = map_tables(self._frame.to_native(), partial(_of_task, self._domain, answer), PARTIAL)
             table = each.groupBy(*KEY).sum("n").withColumnRenamed("sum(n)", "n").toArrow()
             return {name: table.column(name).to_numpy() for name in (*KEY, "n")}
 
