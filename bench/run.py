@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import shutil
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # naive, the defin
 import numba
 import numpy as np
 
+from cluster import cluster
 from fitting import fit_from_parquet, fit_in_memory
 from forests import forest_file, forest_fit, forest_scoring
 from growth import growth, walks_of
@@ -54,6 +56,8 @@ def main():
         fit_from_parquet(report, Path(folder))
         scoring_frames(report, Path(folder))
         scale(report, Path(folder), int(options.rows))
+        if shutil.which("java") is not None:
+            cluster(report, Path(folder))
         start_up(report, Path(folder))
     peak_of_scoring(report)
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"
