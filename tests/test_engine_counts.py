@@ -310,6 +310,23 @@ def test_any_value_lies_in_the_same_bin_on_spark(spark, request):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_as_large_as_a_word_may_be_are_exact(engine, request):
+    """The last cells of a grid of more than 2**53 cells, and positions whose product with the bins is one short of an edge."""
+    domain = Domain((0.0,) * 3, (1.0,) * 3, ("a", "b", "c"))
+    grid = Grid.of([2**24, 2**24, 33], domain.axes)
+    assert 2**53 < grid.n_cells <= 2**54
+    bins = 2**22 - 1
+    short = pow(bins, -1, 2**32) * (2**32 - 1) % 2**32  # short * bins is -1 modulo 2**32
+    values = np.array([(short + k) / 2**32 for k in (-1, 0, 1)] + [1 - 2.0**-32, 1 - 2.0**-24])
+    table = numbered(dict.fromkeys(("a", "b", "c"), values))
+    for partition in (grid, Grid.of([bins, bins, 2], domain.axes)):
+        frame = plain(lazy(engine, table.drop_columns(["row"]), request))
+        found = counted(frame, dict(frame.collect_schema()), domain, partition)
+        wanted = count_rows([rows_of(table, domain)], partition)
+        assert cell_numbers(found.ids) == cell_numbers(wanted.ids)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_thousands_of_levels_are_no_trouble(engine, request):
     category = Category([f"level {i}" for i in range(3000)])
     table = numbered({"s": pa.array([f"level {i}" for i in range(0, 3100, 7)])})

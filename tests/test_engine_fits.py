@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds
 from dpoutlier.domain import Domain
-from dpoutlier.engines.frames import collected, lazy_frame
-from dpoutlier.exceptions import InvalidParameterError, ReferenceDataError, UnsafeWarning
+from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
+from dpoutlier.engines.spark import executors_have
+from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, UnsafeWarning
 from dpoutlier.identity import NO_ID
 from dpoutlier.modelfile.encode import arrays_of, content_of
-from dpoutlier.trusted import in_engine
+from dpoutlier.trusted import in_engine, on_spark
 from dpoutlier.trusted.engine_people import kept_frame
-from dpoutlier.trusted.reference import UNREADABLE, read_reference
+from dpoutlier.trusted.reference import UNREADABLE, in_silence, read_reference
 from lazy_frames import EMBEDDED, ENGINES, SPECIAL, lazy
 
 FEATURES = {
@@ -155,9 +156,10 @@ def kept_in_memory(table, domain, most):
 
 
 def kept_in_engine(engine, table, domain, most, request=None):
-    frame = lazy_frame(lazy(engine, table, request))
-    kept = collected(kept_frame(frame, dict(frame.collect_schema()), domain, "who", most))
-    found = np.column_stack([np.asarray(kept.column(name).to_numpy(), np.float64) for name in ("x", "y")])
+    native = lazy(engine, table, request)
+    native, types = plain_frame(native, dict(lazy_frame(native).collect_schema()))
+    kept = collected(kept_frame(lazy_frame(native), types, domain, "x2", most))
+    found = np.column_stack([np.asarray(kept.column(name).to_numpy(), np.float64) for name in ("x0", "x1")])
     return sorted(tuple(row) for row in np.nan_to_num(found, nan=7e77).tolist())
 
 
@@ -209,6 +211,25 @@ def test_columns_that_are_called_like_ours_are_no_trouble(engine, request):
     renamed = dict(zip(["age", "dpoutlier_p0", "w0", "n"], FEATURES.values(), strict=True))
     more = {"bounds": renamed, "missing": ["age", "w0"], "person": "dpoutlier_who", "rows_per_person": 2}
     assert released(fitted("grid", lazy(engine, table, request), **more)) == released(fitted("grid", table, **more))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_name_that_is_a_pattern_to_an_engine_is_a_name(engine, request):
+    """Else the person would be another column, and nobody would be capped."""
+    rng = np.random.default_rng(4)
+    table = pa.table({"^x$": ["one"] * 200, "x": rng.random(200), "*": rng.random(200), "^.*$": rng.random(200)})
+    more = {"bounds": {"x": (0, 1), "*": (0, 1), "^.*$": (0, 1)}, "missing": "error", "person": "^x$", "bins": 3}
+    found = fitted("grid", lazy(engine, table, request), epsilon=float("inf"), **more)
+    assert released(found) == released(fitted("grid", table, epsilon=float("inf"), **more))
+    assert arrays_of(found.model_)["exact"].tolist() == [1]
+
+
+def test_a_dask_frame_whose_rows_come_in_another_order_each_time_keeps_one_row_of_each():
+    n = 4000
+    frame = pd.DataFrame({"x": (np.arange(n) % 500 + 0.5) / 500, "id": np.arange(n) % 500})
+    shuffled = dd.from_pandas(frame, npartitions=16).shuffle("id")
+    more = {"bounds": {"x": (0, 1)}, "missing": "error", "person": "id", "bins": 500, "epsilon": float("inf")}
+    assert set(arrays_of(fitted("grid", shuffled, **more).model_)["exact"].tolist()) == {1}
 
 
 def test_a_collation_of_duckdb_makes_no_two_people_one(request):
@@ -341,7 +362,76 @@ def test_points_in_a_lazy_frame_are_told_where_to_go(engine):
         detector.outlier_scores(lazy(engine, table))
 
 
-def test_columns_whose_names_differ_in_case_only_are_two_columns():
-    frame = duckdb.connect().sql("SELECT 1.0 AS x, 2.0 AS y").select("x, y AS X")
+def test_columns_whose_names_differ_in_case_only_are_refused_where_they_are_one():
+    frame = duckdb.connect().sql("SELECT 0.1 AS x, 0.9 AS y").select("x, y AS X")
     detector = DPGridKNN(epsilon=1, bounds={"x": (0, 1), "X": (0, 1)}, bins=3)
-    assert detector.fit(frame).n_features_in_ == 2
+    if sorted(frame.columns) == ["X", "x"]:
+        with pytest.raises(InvalidParameterError, match="differ in case only"):
+            detector.fit(frame)
+        with pytest.raises(PointsError, match="more than one column named"):
+            detector.fit(frame.to_arrow_table()).score_frame(frame)
+
+
+@pytest.mark.parametrize("kind", ["category of numbers", "unknown categories"])
+def test_categories_of_dask_that_are_no_text_are_refused_before_any_row_is_read(kind):
+    values = [1.0, 2.0, None] if kind == "category of numbers" else ["1", "2", None]
+    frame = dd.from_pandas(pd.DataFrame({"s": pd.Categorical(values)}), npartitions=1)
+    frame = frame if kind == "category of numbers" else frame.assign(s=frame["s"].cat.as_unknown())
+    with pytest.raises(InvalidParameterError, match="column 's' holds categories that are not known to be text"):
+        DPGridKNN(epsilon=1, bounds={"s": Category(["1", "2"])}, bins=2).fit(frame)
+
+
+def test_a_schema_that_cannot_be_had_says_nothing_of_a_row(tmp_path):
+    (tmp_path / "rows.ndjson").write_text('{"x":0.1}\n{"x":secret9}\n')
+    with pytest.raises(InvalidParameterError, match="could not be found out") as caught:
+        DPGridKNN(epsilon=1, bounds={"x": (0, 1)}, bins=3).fit(pl.scan_ndjson(tmp_path / "rows.ndjson"))
+    assert "secret9" not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.__context__ is None
+
+
+def test_whole_numbers_that_arrow_has_not_are_refused_by_their_type():
+    frame = pl.LazyFrame({"x": [1, 2]}, schema={"x": pl.Int128})
+    with pytest.raises(InvalidParameterError, match="column 'x' has type Int128, which Arrow has not"):
+        DPMarginals(epsilon=1, bounds=(0, 9), bins=3).fit(frame)
+
+
+def test_a_stream_of_spark_is_refused(spark):
+    stream = spark.readStream.format("rate").load().selectExpr("CAST(value AS DOUBLE) AS x")
+    with pytest.raises(InvalidParameterError, match="a Spark stream was passed"):
+        DPMarginals(epsilon=1, bounds=(0, 9), bins=3).fit(stream)
+
+
+def test_an_interrupted_query_is_an_interrupt():
+    def interrupted():
+        raise RuntimeError("Query interrupted")
+
+    with pytest.raises(KeyboardInterrupt):
+        in_silence(interrupted)
+
+
+@pytest.mark.parametrize("detector", ["grid", "forest", "marginals"])
+def test_spark_without_dpoutlier_on_the_executors_counts_by_expressions(spark, detector, monkeypatch):
+    monkeypatch.setattr(on_spark, "executors_have", lambda session, name: False)
+    monkeypatch.setattr(on_spark, "map_tables", pytest.fail)
+    table = patients(300)
+    assert released(fitted(detector, spark.createDataFrame(table))) == released(fitted(detector, table))
+
+
+@pytest.mark.parametrize("more", [{"bounds": PrivateBounds(0.1, (0, 9))}, {"target_fpr": 0.1}])
+def test_what_needs_dpoutlier_on_the_executors_of_spark_is_refused_before_any_row_is_read(
+    spark, more, monkeypatch, request
+):
+    monkeypatch.setattr(on_spark, "executors_have", lambda session, name: False)
+    with pytest.raises(InvalidParameterError, match="on Spark needs dpoutlier on the executors"):
+        DPMarginals(epsilon=1, **{"bounds": (0, 9), "bins": 3, **more}).fit(never_read("spark", {"x": NUMBER}, request))
+
+
+def test_the_probe_of_spark_tells_what_is_there_from_what_is_not(spark):
+    assert executors_have(spark, "dpoutlier")
+    assert not executors_have(spark, "no_such_module")
+
+
+def test_objects_of_dask_are_refused_before_any_row_is_read():
+    frame = dd.from_pandas(pd.DataFrame({"a": [1.0]}), npartitions=1).map_partitions(_refuse, meta={"s": object})
+    with pytest.raises(InvalidParameterError, match="column 's'"):
+        DPGridKNN(epsilon=1, bounds={"s": Category(["a"])}, bins=2).fit(frame)

@@ -116,6 +116,7 @@ def test_the_top_list_is_that_of_the_whole(folder, given):
     shown = CliRunner().invoke(app, ["score", "model.dpo", given, "--top", "30"], env={"COLUMNS": "200"}).output
     assert f"30 most outlying of {N} points" in shown
     assert re.findall(r"\bp\d+\b", shown) == [f"p{i}" for i in order]
+    assert [int(row) for row in re.findall(r"^│ +(\d+) │", shown, re.MULTILINE)] == order.tolist()
 
 
 def test_rows_of_several_files_are_told_with_their_file(folder):

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import threading
+from pathlib import Path
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, ReferenceDataError
+from dpoutlier.modelfile.encode import arrays_of
 from dpoutlier.sources import batched, csvfile
 from dpoutlier.sources.files import file_table
 from dpoutlier.sources.parquet import ParquetTable
@@ -372,4 +374,75 @@ def test_a_damaged_file_fails_with_a_fixed_text(make, folder, tmp_path):
     (tmp_path / "damaged.parquet").write_bytes(bytes(content))
     with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
         DPMarginals(1, bounds={**BOUNDS, "who": (0, 1), "sex": (0, 1)}).fit(make(tmp_path / "damaged.parquet"))
+    assert caught.value.__context__ is None
+
+
+def test_files_further_down_are_not_left_out_in_silence(tmp_path):
+    (tmp_path / "deep").mkdir()
+    for path in (tmp_path / "a.parquet", tmp_path / "deep" / "b.PARQUET"):
+        pq.write_table(pa.table({"x": [0.5, 0.7]}), path)
+    with pytest.raises(InvalidParameterError, match=r"has .parquet files in folders of its own.*Give the pattern"):
+        GridKNN({"x": (0, 1)}).fit(tmp_path)
+
+
+def test_a_list_of_paths_is_files(tmp_path):
+    paths = [tmp_path / f"{i}.parquet" for i in range(3)]
+    for path in paths:
+        pq.write_table(pa.table({"x": [0.1]}), path)
+    exact = GridKNN({"x": (0, 1)}).fit([str(paths[0]), paths[2]])
+    assert arrays_of(exact.model_)["exact"].tolist() == [2]
+
+
+def test_what_lies_elsewhere_is_told_how_to_come(tmp_path):
+    for path in ("s3://bucket/x.parquet", Path("s3://bucket/x.parquet")):
+        with pytest.raises(InvalidParameterError, match=r"no path of this machine. Pass a pyarrow.dataset"):
+            GridKNN({"x": (0, 1)}).fit(path)
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_a_data_set_whose_files_would_be_converted_is_refused_before_a_row_is_read(filtered, tmp_path):
+    """To convert 2.5 to a whole number fails, and so a row would decide whether there is a model."""
+    pq.write_table(pa.table({"x": [2.0, 2.5], "y": [0.1, 0.2]}), tmp_path / "a.parquet")
+    schema = pa.schema([("x", pa.int64()), ("y", pa.float64())])
+    dataset = ds.dataset(tmp_path / "a.parquet", schema=schema)
+    if not filtered:  # columns keep the types of their file
+        assert arrays_of(GridKNN((0, 9), bins=3).fit(dataset).model_)["exact"].sum() == 2
+        return
+    with pytest.raises(InvalidParameterError, match=r"column 'x' has type double in .* and int64 in the data set"):
+        GridKNN((0, 9), bins=3).fit(dataset.filter(ds.field("y") > 0))
+
+
+@pytest.mark.parametrize("how", [ds.dataset, str])
+def test_people_whose_ids_have_different_kinds_in_files_are_refused(how, tmp_path):
+    """Else one person could be two: true in one file is 1 in another."""
+    pq.write_table(pa.table({"x": [0.1], "who": [True]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [0.1], "who": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(InvalidParameterError, match=r"column 'who' has type Boolean in .* and Int64 in"):
+        DPGridKNN(1, bounds={"x": (0, 1)}, bins=2, person="who").fit(how(tmp_path))
+
+
+def test_blanks_around_an_id_in_csv_do_not_count_whatever_they_are(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,who\n0.1,p7\n0.1,p7\u00a0\n0.1,\x1fp7\n")
+    found = DPGridKNN(float("inf"), bounds={"x": (0, 1)}, bins=2, person="who").fit(tmp_path / "rows.csv")
+    assert arrays_of(found.model_)["exact"].tolist() == [1]
+
+
+def test_a_record_with_too_many_or_too_few_fields_is_no_row(tmp_path):
+    (tmp_path / "rows.csv").write_text("x,y\n0.1,0.1\n0.1,0.1,0.1\n0.1\n0.1,0.1\n")
+    found = GridKNN({"x": (0, 1), "y": (0, 1)}, bins=2).fit(tmp_path / "rows.csv")
+    assert arrays_of(found.model_)["exact"].tolist() == [2]
+
+
+def test_what_a_table_says_when_it_is_asked_for_batches_is_withheld():
+    class Eager(batched.BatchedTable):
+        names = ("x",)
+
+        def types(self):
+            return {"x": nw.Float64()}
+
+        def batches(self):
+            raise ValueError("row 17 holds 42.5")
+
+    with pytest.raises(ReferenceDataError) as caught:
+        GridKNN((0, 1)).fit(Eager())
     assert caught.value.__context__ is None

@@ -248,7 +248,7 @@ class Bounds:
                 "bounds and columns do not match:"
                 + (f" columns without bounds: {unknown};" if unknown else "")
                 + (f" bounds without a column: {absent};" if absent else "")
-                + " declare bounds for exactly the columns you pass."
+                + " declare bounds for exactly the columns you pass, or select the columns that have some."
             )
 
     def _each(self, side: str, n_features: int) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,7 +210,14 @@ def points_array(table: Any, domain: Domain) -> NDArray[np.float64]:
 def _lazy_names(table: Any) -> list[str]:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
-    names = [*nw.from_native(table).collect_schema()]
+    names = None
+    with suppress(Exception):  # its text may hold a value: of text files an engine reads rows to find the types
+        names = [*nw.from_native(table).collect_schema()]
+    if names is None:
+        raise InvalidParameterError(
+            "the columns of the lazy frame could not be found out. The cause is withheld, since it could tell something about a "
+            "row; ask the frame itself for its schema to see it."
+        )
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise InvalidParameterError(f"two columns are called {doubled[0]!r}; give each a name of its own.")
@@ -315,7 +323,8 @@ def _array(table: Any) -> NDArray[Any]:
         raise ValueError("Complex data not supported.")
     if array.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data using array.reshape(-1, 1) "
+            f"Expected 2D array, got {array.ndim}D array instead, from {type(table).__name__}; arrays, data frames, lazy frames, "
+            "Arrow data sets and paths of files are known. Reshape your data using array.reshape(-1, 1) "
             "if it has a single feature, or array.reshape(1, -1) if it is a single row; see that every row has one value for "
             "each feature."
         )

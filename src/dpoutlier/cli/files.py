@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,8 +37,8 @@ def _header(path: Path) -> list[str]:
     return csv_header(path)
 
 
-def read_reference(path: Path, names: tuple[str, ...], person: str | None = None) -> FileTable:
-    """The named columns of reference rows, in a file, a folder or what a pattern matches. The fit reads them, in silence."""
+def read_reference(path: Path | Sequence[Path], names: tuple[str, ...], person: str | None = None) -> FileTable:
+    """The named columns of reference rows, in files, folders or what patterns match. The fit reads them, in silence."""
     return file_table(path, names, person)
 
 

@@ -47,9 +47,9 @@ def _n_hint(text: str) -> int | str:
 
 def fit(
     reference: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="Reference rows, CSV or Parquet: a file, a folder of .parquet files, or a pattern in quotation marks. They stay "
+            help="Reference rows, CSV or Parquet: files, a pattern in quotation marks, or a folder of .parquet files. They stay "
             "private."
         ),
     ],
@@ -106,6 +106,8 @@ def fit(
     """Fit a private detector and write it to a file.
 
     Example: dpoutlier fit reference.csv --features features.toml --epsilon 0.5 -o model
+
+    Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415

@@ -18,7 +18,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import PointsError
 from dpoutlier.sources.batched import rows_of_a_batch
 from dpoutlier.sources.csvfile import check_columns, csv_header
-from dpoutlier.sources.parquet import BUFFER, parquet_schema
+from dpoutlier.sources.parquet import open_parquet, parquet_schema
 from dpoutlier.sources.paths import files_of, format_of
 
 __all__ = ["Batch", "Points", "points_writer"]
@@ -78,7 +78,7 @@ class Points:
             if format_of(file) == ".csv":
                 yield from csv_points(file, self.schema.names)
                 return
-            with pq.ParquetFile(file, memory_map=False, buffer_size=BUFFER, pre_buffer=False) as source:
+            with open_parquet(file) as source:
                 rows, done = max(source.metadata.num_rows, 1), 0
                 for batch in source.iter_batches(rows_of_a_batch(4 * len(self.schema.names))):
                     done += len(batch)

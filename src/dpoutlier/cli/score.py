@@ -56,6 +56,8 @@ def score(
     """Score points with a model, free of privacy cost. Files may be larger than memory.
 
     Example: dpoutlier score model.dpo patients.csv -o scores.csv
+
+    Many files: dpoutlier score model.dpo "points/*.parquet" -o scores.parquet
     """
     with errors_for_people():
         from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it

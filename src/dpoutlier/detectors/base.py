@@ -41,7 +41,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
         An empty list has no columns; the bounds may tell how many it would have.
         """
-        if isinstance(X, str | Path):
+        if isinstance(X, str | Path) or (isinstance(X, list) and X and all(isinstance(one, str | Path) for one in X)):
             return file_table(X, declared.names, self.person)
         if is_dataset(X):
             return DatasetTable(X)

@@ -99,7 +99,8 @@ def check_columns(
 ) -> list[Any]:
     """The columns that are features. Refuses a table that lacks one, or has one that would be added."""
     domain = scorer.detector.fitted_domain()
-    doubled = next((name for name in found if found.count(name) > 1), None)
+    spelled = [str(name).lower() for name in found] if engine in ANY_CASE else found
+    doubled = next((name for name, own in zip(found, spelled, strict=True) if spelled.count(own) > 1), None)
     if doubled is not None:
         raise PointsError(f"{where} has more than one column named {doubled!r}.")
     known = {str(name).lower() if engine in ANY_CASE else name: name for name in found}
@@ -185,12 +186,15 @@ def _polars(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
     import polars as pl  # noqa: PLC0415 - there is a frame of it
 
     types = {pl.Float64: scorer.score, pl.Boolean: scorer.outside, pl.Int64: scorer.prediction}
-    told = pl.struct(features).map_batches(
+    names = frame.collect_schema().names()
+    told = pl.struct(
+        pl.nth(*(names.index(name) for name in features))
+    ).map_batches(  # by number: a name may be a pattern
         _Adding(scorer, features).polars,
         return_dtype=pl.Struct({name: kind for kind, name in types.items() if name is not None}),
         is_elementwise=True,
     )
-    aside = _unused("told", frame.collect_schema().names())
+    aside = _unused("told", names)
     return frame.with_columns(told.alias(aside)).unnest(aside)
 
 

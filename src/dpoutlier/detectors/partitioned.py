@@ -50,9 +50,10 @@ class PartitionedDetector(HoldsModel, Detector):
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
         """Fit on the reference rows ``X``; ``y`` is ignored.
 
-        ``X`` is an array, a data frame, a ``pyarrow.dataset.Dataset``, or files: the path of one (.parquet or .csv), a pattern such
-        as ``"rows/*.parquet"``, or a folder of .parquet files. Files and data sets may be larger than memory. Of files the columns
-        that ``bounds`` and ``categories`` name are read, or all of them where those are not by name.
+        ``X`` is an array, a data frame, a lazy frame of Polars, DuckDB, Dask or Spark, a ``pyarrow.dataset.Dataset``, or files: the
+        path of one (.parquet or .csv), a list of paths, a pattern such as ``"rows/*.parquet"``, or a folder of .parquet files. All
+        but the first two may be larger than memory. Of files the columns that ``bounds`` and ``categories`` name are read, or all
+        of them where those are not by name; of all else every column must be a feature. See docs/scale.md.
         """
         declared = self._declared()
         X = self._table(X, declared)

@@ -20,6 +20,7 @@ __all__ = ["GridWords", "cells_of", "word"]
 EXACT = 2**53
 """Whole numbers up to this are what they are in float64."""
 HALF = 2.0**16
+"""Of the 32 bits of a position."""
 
 
 def word(i: int) -> str:
@@ -99,6 +100,7 @@ def cells_of(partition: Partition) -> list[nw.Expr]:
 
 
 def _leaf(first: int, tree: Sequence[LeafAxis]) -> nw.Expr:
+    """A number alone would be one row and not a column, hence the zero times a position."""
     return total([nw.col(position(0)) * 0.0 + float(first), *map(_added, tree)])
 
 

@@ -34,25 +34,26 @@ def is_spark(frame: nw.LazyFrame[Any]) -> bool:
 
 
 def plain_frame(table: Any, types: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The same table without what its engine reads into names and text, and the types of its columns.
+    """The same table without what its engine reads into names and text, and the types of its columns: now x0, x1, ...
 
-    To Spark, what follows a dot in a name is a part of a column. To Spark and DuckDB, texts that are spelled differently may be
-    equal, if a collation says so: two people would become one.
+    To Spark, what follows a dot in a name is a part of a column; to Polars ``^x$`` is a pattern, to DuckDB ``*`` is all columns.
+    To Spark and DuckDB, texts that are spelled differently may be equal, if a collation says so. Two people could become one.
     """
-    frame = lazy_frame(table)
+    frame, plain = lazy_frame(table), {f"x{j}": dtype for j, dtype in enumerate(types.values())}
     if is_spark(frame):
-        plain = {f"x{j}": dtype for j, dtype in enumerate(types.values())}
         chosen = [f"{name} COLLATE UTF8_BINARY AS {name}" if _is_text(dtype) else name for name, dtype in plain.items()]
         return table.toDF(*plain).selectExpr(*chosen), plain
-    if frame.implementation == nw.Implementation.DUCKDB and any(map(_is_text, types.values())):
-        quoted = {name: '"' + name.replace('"', '""') + '"' for name in types}
-        plain_text = 'CAST({0} AS VARCHAR) COLLATE "C" AS {0}'
-        columns = [
-            plain_text.format(quoted[name]) if _is_text(dtype) else quoted[name] for name, dtype in types.items()
+    if frame.implementation == nw.Implementation.DUCKDB:
+        quoted = ['"' + name.replace('"', '""') + '"' for name in types]
+        chosen = [
+            f'CAST({own} AS VARCHAR) COLLATE "C" AS {name}' if _is_text(dtype) else f"{own} AS {name}"
+            for own, (name, dtype) in zip(quoted, plain.items(), strict=True)
         ]
-        table = table.project(", ".join(columns))
-        return table, {name: nw.String() if _is_text(dtype) else dtype for name, dtype in types.items()}
-    return table, dict(types)
+        text = {name: nw.String() for name, dtype in plain.items() if _is_text(dtype)}
+        return table.project(", ".join(chosen)), plain | text
+    names = dict(zip(types, plain, strict=True))
+    polars = frame.implementation == nw.Implementation.POLARS
+    return (table.rename(names) if polars else table.rename(columns=names)), plain
 
 
 def collected(frame: nw.LazyFrame[Any]) -> Any:

@@ -90,7 +90,7 @@ def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterato
 
 
 def executors_have(session: Any, name: str) -> bool:
-    """Whether the Python workers of a cluster can import a module. A job of its own, which reads no row."""
+    """Whether Python workers of a cluster can import a module: those that get one of a few tasks. No row is read."""
 
     def look(batches: Iterator[Any]) -> Iterator[Any]:  # travels by value: all it needs is imported there
         from importlib.util import find_spec  # noqa: PLC0415

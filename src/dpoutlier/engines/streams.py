@@ -14,7 +14,7 @@ from dpoutlier.engines.kinds import Engine, engine_of
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.sources.batched import BatchedTable
 
-__all__ = ["StreamedTable", "arrow_batches", "check_objects"]
+__all__ = ["StreamedTable", "arrow_batches", "check_engine", "check_objects"]
 
 BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
 
@@ -78,17 +78,48 @@ def _of_dask(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
     chosen = frame[names]
     for number in range(chosen.npartitions):
         whole = pa.Table.from_pandas(chosen.get_partition(number).compute(), preserve_index=False)
-        for first in range(0, len(whole), rows):
+        for first in range(0, max(len(whole), 1), rows):
             yield whole.slice(first, rows)
 
 
+def check_engine(frame: Any, types: dict[str, Any]) -> None:
+    """Refuse what an engine cannot hand over, by the frame's types alone."""
+    engine = engine_of(frame)
+    if engine is Engine.DASK:
+        check_objects(frame, list(types))
+    if engine is Engine.SPARK and frame.isStreaming:
+        raise InvalidParameterError(
+            "a Spark stream was passed, which has no end; fit on a frame, then score the stream."
+        )
+    if engine is Engine.DUCKDB and len({name.lower() for name in types}) < len(types):
+        raise InvalidParameterError(
+            "two columns have names that differ in case only, which are one to DuckDB. Rename one of them."
+        )
+    for name, dtype in types.items():
+        if engine is Engine.POLARS and str(dtype) in {"Int128", "UInt128"}:
+            raise InvalidParameterError(
+                f"column {name!r} has type {dtype}, which Arrow has not. Convert it in the query."
+            )
+
+
 def check_objects(frame: Any, names: list[str]) -> None:
-    """Objects of Python have no type in Arrow that does not depend on the rows."""
+    """Objects of Python have no type in Arrow that does not depend on the rows; nor have categories that nobody knows."""
     for name in names:
-        if str(frame.dtypes[name]) == "object":
+        kind = frame.dtypes[name]
+        if str(kind) == "category" and not _known_text(kind.categories):
+            raise InvalidParameterError(
+                f"column {name!r} holds categories that are not known to be text; convert it: frame[{name!r}].astype('string')."
+            )
+        if str(kind) == "object":
             raise InvalidParameterError(
                 f"column {name!r} holds Python objects; convert it to numbers or to text: frame[{name!r}].astype('string')."
             )
+
+
+def _known_text(categories: Any) -> bool:
+    """Whether categories are texts that Dask knows; else it has a mark in their place."""
+    text = "str" in str(getattr(categories, "dtype", "")).lower()
+    return text and "__UNKNOWN_CATEGORIES__" not in set(categories)
 
 
 def _of_dataset(frame: Any, names: list[str], rows: int) -> Iterator[Any]:

@@ -75,8 +75,8 @@ class CsvTable(FileTable):
     def _column(self, name: str, values: list[str]) -> Any:
         import pyarrow as pa  # noqa: PLC0415
 
-        if name == self.person:  # stripped of ASCII blanks only
-            return pa.array([value.encode("utf-8", "surrogateescape").strip() for value in values], pa.binary())
+        if name == self.person:
+            return pa.array([value.strip().encode("utf-8", "surrogateescape") for value in values], pa.binary())
         try:
             return pa.array(values, pa.string())
         except UnicodeEncodeError:  # bytes that are no UTF-8
@@ -87,12 +87,11 @@ class CsvTable(FileTable):
 @contextmanager
 def csv_stream(path: Path, errors: str = "replace") -> Iterator[TextIOWrapper]:
     """A file for ``csv.reader`` that takes any bytes: what is no UTF-8 becomes a mark that parses as no number."""
-    before = csv.field_size_limit(LONGEST_FIELD)
-    try:
-        with path.open(newline="", encoding="utf-8-sig", errors=errors) as stream:
-            yield stream
-    finally:
-        csv.field_size_limit(before)
+    csv.field_size_limit(
+        LONGEST_FIELD
+    )  # and left so: to put it back while another file is read would make a long field fail
+    with path.open(newline="", encoding="utf-8-sig", errors=errors) as stream:
+        yield stream
 
 
 def csv_header(path: Path) -> list[str]:

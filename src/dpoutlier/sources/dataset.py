@@ -6,9 +6,11 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.sources.batched import BatchedTable, ahead, rows_of_a_batch
-from dpoutlier.sources.parquet import decoded, open_parquet
+from dpoutlier.sources.parquet import agreed, decoded, open_parquet, types_of
 
 __all__ = ["DatasetTable", "is_dataset"]
 
@@ -25,6 +27,7 @@ class DatasetTable(BatchedTable):
     def __init__(self, dataset: Any) -> None:
         _check_formats(dataset)
         self.dataset, self.names = dataset, list(dataset.schema.names)
+        self._check_types()
 
     def types(self) -> dict[str, Any]:
         import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
@@ -46,6 +49,24 @@ class DatasetTable(BatchedTable):
         scanner = self.dataset.scanner(columns=self.names, batch_size=rows, batch_readahead=1, fragment_readahead=1)
         for batch in scanner.to_batches():
             yield pa.Table.from_batches([batch]).select(self.names)
+
+    def _check_types(self) -> None:
+        """Refuse files whose types differ: some would have to be converted, which could fail because of a row, or part a person."""
+        fragments = self._parquet_fragments()
+        if fragments is not None:
+            agreed({one.path: types_of(one.physical_schema, self._own(one.physical_schema)) for one in fragments})
+            return
+        for path, schema in _schemas(self.dataset):
+            for name in self._own(schema):
+                kind, wanted = schema.field(name).type, self.dataset.schema.field(name).type
+                if kind != wanted and not _widens(kind, wanted):
+                    raise InvalidParameterError(
+                        f"column {name!r} has type {kind} in {path} and {wanted} in the data set. Give the data set the types "
+                        "of its files, or write the files anew."
+                    )
+
+    def _own(self, schema: Any) -> list[str]:
+        return [name for name in self.names if schema.names.count(name) == 1]
 
     def _parquet_fragments(self) -> list[Any] | None:
         """The files, if all are Parquet and no filter stands before them."""
@@ -72,6 +93,24 @@ class DatasetTable(BatchedTable):
                 added = {name: pa.scalar(known.get(name)) for name in self.names if name not in own}
                 columns = [table[name] if name in own else pa.repeat(added[name], len(table)) for name in self.names]
                 yield pa.table(columns, self.names)
+
+
+def _widens(kind: Any, wanted: Any) -> bool:
+    """Whether every number of one type is one of the other: then no row can fail."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    numbers = all(pa.types.is_integer(one) or pa.types.is_floating(one) for one in (kind, wanted))
+    return (
+        numbers and np.can_cast(kind.to_pandas_dtype(), wanted.to_pandas_dtype()) and kind.bit_width < wanted.bit_width
+    )
+
+
+def _schemas(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """The schema of each file of a data set, where it is one of files."""
+    for child in getattr(dataset, "children", []):
+        yield from _schemas(child)
+    for path in getattr(dataset, "files", []):
+        yield path, dataset.format.inspect(path, dataset.filesystem)
 
 
 def _check_formats(dataset: Any) -> None:

@@ -14,12 +14,15 @@ from dpoutlier.sources.paths import files_of, format_of
 __all__ = ["file_table"]
 
 
-def file_table(path: str | Path, names: Sequence[str] | None = None, person: str | None = None) -> FileTable:
-    """The named columns of a file, of all Parquet files in a folder, or of what a pattern matches; all columns unless told.
+def file_table(
+    path: str | Path | Sequence[str | Path], names: Sequence[str] | None = None, person: str | None = None
+) -> FileTable:
+    """The named columns of files, of all Parquet files in a folder, or of what a pattern matches; all columns unless told.
 
     ``person`` is a column besides, which tells people apart.
     """
-    paths = files_of(path)
+    given = [path] if isinstance(path, str | Path) else path
+    paths = [file for one in given for file in files_of(one)]
     other = next((one for one in paths if format_of(one) != format_of(paths[0])), None)
     if other is not None:
         raise InvalidParameterError(f"{paths[0]} and {other} have different formats. Fit on files of one format.")

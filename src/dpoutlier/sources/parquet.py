@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from dpoutlier.sources.paths import files_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetTable", "decoded", "open_parquet", "parquet_schema"]
+__all__ = ["ParquetTable", "agreed", "decoded", "open_parquet", "parquet_schema", "types_of"]
 
 BUFFER = 1 << 18  # bytes of a column that are read at once: a row group of any size takes no more
 
@@ -44,7 +44,7 @@ class ParquetTable(FileTable):
                     f"{path} has a column {more!r}, and {self.paths[0]} has not. Give bounds by name, for the columns that all "
                     "files have."
                 )
-        self._types = _agreed({path: _types(schema, self.names) for path, schema in schemas.items()})
+        self._types = agreed({path: types_of(schema, self.names) for path, schema in schemas.items()})
 
     def types(self) -> dict[str, Any]:
         return {name: self._types[name] for name in self.names}
@@ -108,22 +108,22 @@ def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
             raise InvalidParameterError(f"{path} has more than one column named {name!r}.")
 
 
-def _types(schema: pa.Schema, names: Sequence[str]) -> dict[str, Any]:
+def types_of(schema: pa.Schema, names: Sequence[str]) -> dict[str, Any]:
     import narwhals.stable.v2 as nw  # noqa: PLC0415 - slow to import, and only needed here
 
     return dict(nw.from_native(schema.empty_table().select(names), eager_only=True).schema)
 
 
-def _agreed(types: dict[Path, dict[str, Any]]) -> dict[str, Any]:
+def agreed(types: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
     """One type for each column: where files hold different numbers, the one that all of them become."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
-    agreed: dict[str, tuple[Path, Any]] = {}
+    found: dict[str, tuple[Any, Any]] = {}
     for path, own in types.items():
         for name, dtype in own.items():
             if dtype.is_temporal() or dtype.is_nested():
                 raise not_a_number(name, dtype, f" of {path}")
-            before, known = agreed.setdefault(name, (path, dtype))
+            before, known = found.setdefault(name, (path, dtype))
             if dtype in {known, nw.Unknown}:
                 continue
             if known != nw.Unknown and _kind(known) != _kind(dtype):
@@ -131,13 +131,15 @@ def _agreed(types: dict[Path, dict[str, Any]]) -> dict[str, Any]:
                     f"column {name!r} has type {known} in {before} and {dtype} in {path}. Files may differ in the type of a "
                     "number; else write a column with one type in all of them."
                 )
-            agreed[name] = (path, dtype if known == nw.Unknown else nw.Float64() if _kind(dtype) == "number" else known)
-    return {name: dtype for name, (_, dtype) in agreed.items()}
+            found[name] = (path, dtype if known == nw.Unknown else nw.Float64() if _kind(dtype) == "number" else known)
+    return {name: dtype for name, (_, dtype) in found.items()}
 
 
 def _kind(dtype: Any) -> str:
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
-    if dtype.is_numeric() or dtype == nw.Boolean:
+    if dtype == nw.Boolean:  # as an id, true is not 1
+        return "truth"
+    if dtype.is_numeric():
         return "number"
     return "bytes" if dtype == nw.Binary else "text"

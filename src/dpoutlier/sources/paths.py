@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from pathlib import Path
 
 from dpoutlier.exceptions import InvalidParameterError
@@ -14,15 +15,32 @@ FORMATS = (".csv", ".parquet")
 
 def files_of(path: str | Path) -> list[Path]:
     """A file; all ``*.parquet`` in a folder; or what a pattern such as ``rows/*.parquet`` matches. Sorted by name, never none."""
+    if re.match(r"[A-Za-z0-9]{2,}:/", str(path)):
+        raise InvalidParameterError(
+            f"{path} is no path of this machine. Pass a pyarrow.dataset, or a query of an engine, instead."
+        )
+    path = Path(path).expanduser()
     whole = Path(path)
     if whole.is_dir():
-        return _sorted(list(whole.glob("*.parquet")), f"{whole} is a folder without a .parquet file.")
+        return _in_folder(whole)
     if whole.exists():
         return _sorted([whole], "")
     if not glob.has_magic(str(path)):
         raise InvalidParameterError(f"{whole} does not exist.")
     found = glob.glob(str(path), recursive=True)  # noqa: PTH207 - a pattern may be an absolute path
     return _sorted([Path(one) for one in found], f"no file matches {whole}.")
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    """Its Parquet files. Those further down are not left out in silence."""
+    found = [path for path in folder.rglob("*") if path.suffix.lower() == ".parquet"]
+    deeper = [path for path in found if path.parent != folder]
+    if deeper:
+        raise InvalidParameterError(
+            f"{folder} has .parquet files in folders of its own, such as {min(deeper).parent}. Give the pattern "
+            f"{folder / '**' / '*.parquet'} for all of them, or a pyarrow.dataset where the names of folders are columns."
+        )
+    return _sorted(found, f"{folder} is a folder without a .parquet file.")
 
 
 def format_of(path: Path) -> str:

@@ -23,33 +23,25 @@ def kept_frame(
 ) -> nw.LazyFrame[Any]:
     """The features of the rows that stay: of each person the ``most`` with the least keys, and none without an id.
 
-    Rows of one person with the same key go by their values, so that their order in the table says nothing; what still ties is equal
-    in all of them.
+    The frame is one of ``plain_frame``. Rows of one person with the same key go by their values, so that their order in the table
+    says nothing; what still ties is equal in all of them.
     """  # (P9)
     features = {name: dtype for name, dtype in types.items() if name != person}
-    names, mark = list(features), _prefix(types)
+    names = list(features)
     who, valid = _identity(person, types[person])
     named = frame.select(
         *names,
-        who.alias(f"{mark}who"),
-        valid.alias(f"{mark}valid"),
-        *_places(features, domain, mark),
-        *_values(features, domain, mark),
+        who.alias("who"),
+        valid.alias("valid"),
+        *_places(features, domain),
+        *_values(features, domain),
     )
-    named = named.filter(nw.col(f"{mark}valid"))
+    named = named.filter(nw.col("valid"))
     n_places = domain.n_features + len(domain.bought)
-    keyed = named.with_columns(*(_key(i, n_places, mark) for i in (0, 1)), nw.lit(1).alias(f"{mark}one"))
-    order = [f"{mark}key0", f"{mark}key1", *(f"{mark}v{j}" for j in _lines(domain))]
-    place = nw.col(f"{mark}one").cum_sum().over(f"{mark}who", order_by=order)
-    return keyed.with_columns(place.alias(f"{mark}place")).filter(nw.col(f"{mark}place") <= most).select(*names)
-
-
-def _prefix(types: dict[str, Any]) -> str:
-    """What no column's name begins with."""
-    mark = "dpoutlier_"
-    while any(name.lower().startswith(mark) for name in types):
-        mark += "_"
-    return mark
+    keyed = named.with_columns(*(_key(i, n_places) for i in (0, 1)), nw.lit(1).alias("one"))
+    order = ["key0", "key1", *(f"v{j}" for j in _lines(domain))]
+    place = nw.col("one").cum_sum().over("who", order_by=order)
+    return keyed.with_columns(place.alias("place")).filter(nw.col("place") <= most).select(*names)
 
 
 def _identity(person: str, dtype: Any) -> tuple[nw.Expr, nw.Expr]:
@@ -68,22 +60,20 @@ def _lines(domain: Domain) -> list[int]:
     return [j for j in range(domain.n_features) if domain.category(j) is None]
 
 
-def _values(types: dict[str, Any], domain: Domain, mark: str) -> list[nw.Expr]:
+def _values(types: dict[str, Any], domain: Domain) -> list[nw.Expr]:
     """Numbers to sort by. A missing one comes last; it never ties with one that is infinite, which lies elsewhere."""
     names = list(types)
     return [
-        nw.when(is_missing(number(names[j]))).then(nw.lit(math.inf)).otherwise(number(names[j])).alias(f"{mark}v{j}")
+        nw.when(is_missing(number(names[j]))).then(nw.lit(math.inf)).otherwise(number(names[j])).alias(f"v{j}")
         for j in _lines(domain)
     ]
 
 
-def _places(types: dict[str, Any], domain: Domain, mark: str) -> list[nw.Expr]:
+def _places(types: dict[str, Any], domain: Domain) -> list[nw.Expr]:
     """What the key of a row is made of, as in ``people.places_of``."""
     names = list(types)
-    found = [at.alias(f"{mark}{position(j)}") for j, at in enumerate(positions(types, domain))]
-    found += [
-        _digits(number(names[j])).alias(f"{mark}{position(domain.n_features + i)}") for i, j in enumerate(domain.bought)
-    ]
+    found = [at.alias(position(j)) for j, at in enumerate(positions(types, domain))]
+    found += [_digits(number(names[j])).alias(position(domain.n_features + i)) for i, j in enumerate(domain.bought)]
     return found
 
 
@@ -94,8 +84,8 @@ def _digits(value: nw.Expr) -> nw.Expr:
     return nw.when(is_missing(value)).then(nw.lit(0.0)).otherwise(digits)
 
 
-def _key(which: int, n_places: int, mark: str) -> nw.Expr:
+def _key(which: int, n_places: int) -> nw.Expr:
     """One of the two sums of ``people.row_keys``."""
     own = [int(factor) for factor in factors(n_places)[which]]
-    terms = [nw.col(f"{mark}{position(j)}").cast(nw.Int64) * own[j] % PRIME for j in range(n_places)]
-    return ((total(terms) + own[-1]) % PRIME).alias(f"{mark}key{which}")
+    terms = [nw.col(position(j)).cast(nw.Int64) * own[j] % PRIME for j in range(n_places)]
+    return ((total(terms) + own[-1]) % PRIME).alias(f"key{which}")

@@ -21,8 +21,10 @@ __all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]
 
 UNREADABLE = (
     "the reference data could not be read as a table of numbers. The cause is withheld, since it could tell something "
-    "about a row. Check that every row has the same number of values and that the columns are numbers or text."
+    "about a row. Check that every row has the same number of values, that the columns are numbers or text, that files are whole "
+    "and still there, and that a query runs by itself."
 )
+INTERRUPTED = "Query interrupted"  # what DuckDB makes of Ctrl-C
 R = TypeVar("R")
 
 
@@ -37,7 +39,7 @@ class Reference:
         if self._whole is not None:
             yield self._whole
             return
-        batches, done = self._table.batches(), 0
+        batches, done = in_silence(lambda: iter(self._table.batches())), 0
         while (batch := in_silence(lambda: next(batches, None))) is not None:
             rows, read = in_silence(partial(self._rows, batch, done))
             done += read
@@ -71,9 +73,11 @@ def in_silence(read: Callable[[], R]) -> R:
             return read()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException:  # noqa: BLE001, S110 - whatever it was, its text may hold a value; that of an engine's panic too
-        pass
+    except BaseException as error:  # noqa: BLE001 - whatever it was, its text may hold a value; that of an engine's panic too
+        stopped = str(error) == INTERRUPTED
     # Raised out here, so that the error carries no other one as its context.
+    if stopped:
+        raise KeyboardInterrupt
     raise ReferenceDataError(UNREADABLE)
 
 
