@@ -172,14 +172,15 @@ def test_levels_of_numbers_and_truth_values_are_the_same_everywhere(engine, cell
             "t": pa.array([True, False, None] * 4),
         }
     )
-    for category in (
+    categories = [
         Category([0, 1, 0.1, 1e300]),
         Category([0, 1, 2**53], ordered=True),
         Category(["0", "1", "0.1", "inf", "x", "true"]),
         Category(["x", "y"], other=False),
         Category([True, False]),
         Category(["TRUE", "no"], other=False),
-    ):
+    ]
+    for category in categories[cell::2] if engine == "spark" else categories:  # a query for each takes long there
         for name in ("f", "i", "t"):
             own, domain = table.select(["row", name]), _levels_domain(category, cell)
             found = positions_in(frame_of(engine, own, request), domain)
@@ -294,14 +295,14 @@ def check_bounded(engines, case, request=None):
         assert np.array_equal(words.ids([found.column(word(0)).to_numpy()]), partition.cells(at)[:, 0]), engine
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(bounded_values())
 def test_any_value_lies_in_the_same_bin_in_every_engine(case):
     check_bounded([*EMBEDDED, *EAGER], case)
 
 
 def test_any_value_lies_in_the_same_bin_on_spark(spark, request):
-    @settings(max_examples=8)
+    @settings(max_examples=5)
     @given(bounded_values())
     def check(case):
         check_bounded(["spark"], case, request)

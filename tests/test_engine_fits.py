@@ -186,7 +186,7 @@ def rows_of_people(draw):
     return table, draw(st.sampled_from([LINES, WIDE])), draw(st.integers(1, 3))
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(rows_of_people())
 def test_an_engine_keeps_the_rows_that_memory_keeps(case):
     table, domain, most = case
@@ -196,7 +196,7 @@ def test_an_engine_keeps_the_rows_that_memory_keeps(case):
 
 
 def test_spark_keeps_the_rows_that_memory_keeps(spark, request):
-    @settings(max_examples=10)
+    @settings(max_examples=6)
     @given(rows_of_people())
     def check(case):
         table, domain, most = case

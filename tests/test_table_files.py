@@ -421,12 +421,6 @@ def test_people_whose_ids_have_different_kinds_in_files_are_refused(how, tmp_pat
         DPGridKNN(1, bounds={"x": (0, 1)}, bins=2, person="who").fit(how(tmp_path))
 
 
-def test_blanks_around_an_id_in_csv_do_not_count_whatever_they_are(tmp_path):
-    (tmp_path / "rows.csv").write_text("x,who\n0.1,p7\n0.1,p7\u00a0\n0.1,\x1fp7\n")
-    found = DPGridKNN(float("inf"), bounds={"x": (0, 1)}, bins=2, person="who").fit(tmp_path / "rows.csv")
-    assert arrays_of(found.model_)["exact"].tolist() == [1]
-
-
 def test_a_record_with_too_many_or_too_few_fields_is_no_row(tmp_path):
     (tmp_path / "rows.csv").write_text("x,y\n0.1,0.1\n0.1,0.1,0.1\n0.1\n0.1,0.1\n")
     found = GridKNN({"x": (0, 1), "y": (0, 1)}, bins=2).fit(tmp_path / "rows.csv")

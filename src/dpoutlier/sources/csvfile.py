@@ -75,8 +75,8 @@ class CsvTable(FileTable):
     def _column(self, name: str, values: list[str]) -> Any:
         import pyarrow as pa  # noqa: PLC0415
 
-        if name == self.person:
-            return pa.array([value.strip().encode("utf-8", "surrogateescape") for value in values], pa.binary())
+        if name == self.person:  # stripped of ASCII blanks only: others may be letters in the file's own encoding
+            return pa.array([value.encode("utf-8", "surrogateescape").strip() for value in values], pa.binary())
         try:
             return pa.array(values, pa.string())
         except UnicodeEncodeError:  # bytes that are no UTF-8
