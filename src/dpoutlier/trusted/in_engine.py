@@ -30,7 +30,7 @@ class InEngine:
     """The rows of a lazy frame, whose columns are the features and nothing else.
 
     A grid is counted by one expression and one group by. Where a row lies in many cells, as in a forest, or its score is asked
-    for, rows stream past our kernels, which is twenty times as fast as the same in an engine (docs/scale.md).
+    for, rows stream past our kernels, which is fifteen times as fast as the same in an engine (docs/scale.md).
     """
 
     def __init__(self, frame: nw.LazyFrame[Any], types: dict[str, Any], domain: Domain) -> None:
