@@ -14,7 +14,7 @@ from dpoutlier import tables
 from dpoutlier._validate import bad, one_of
 from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.engines.spark import add_in_arrow, arrow_schema
 from dpoutlier.engines.streams import arrow_batches
 from dpoutlier.exceptions import PointsError
@@ -217,10 +217,10 @@ def _duckdb(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
         null_handling="special",
         side_effects=True,  # else it might be called again for each column that it makes
     )
-    row = ", ".join(f"{_quoted(name)} := {_quoted(name)}" for name in features)
-    aside = _quoted(_unused("told", frame.columns))
-    kept = ", ".join(_quoted(name) for name in frame.columns)
-    added = ", ".join(f"struct_extract({aside}, {_text(name)}) AS {_quoted(name)}" for name in scorer.names)
+    row = ", ".join(f"{quoted(name)} := {quoted(name)}" for name in features)
+    aside = quoted(_unused("told", frame.columns))
+    kept = ", ".join(quoted(name) for name in frame.columns)
+    added = ", ".join(f"struct_extract({aside}, {_text(name)}) AS {quoted(name)}" for name in scorer.names)
     try:
         return frame.project(f"*, {function}(struct_pack({row})) AS {aside}").project(f"{kept}, {added}")
     except duckdb.CatalogException:  # the function is not there
@@ -236,10 +236,6 @@ def _connection(relation: Any) -> Any:
     import duckdb  # noqa: PLC0415
 
     return getattr(relation, "_con", None) or duckdb.default_connection()
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(name: str) -> str:

@@ -9,28 +9,22 @@ import narwhals.stable.v2 as nw
 
 from dpoutlier.category import Category
 from dpoutlier.domain import Domain
+from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["check_columns", "collected", "is_spark", "lazy_frame", "plain_frame"]
-
-SPARK = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
-KNOWN = (nw.Implementation.POLARS, nw.Implementation.DUCKDB, nw.Implementation.DASK, *SPARK)
+__all__ = ["check_columns", "collected", "lazy_frame", "plain_frame"]
 
 
 def lazy_frame(table: Any) -> nw.LazyFrame[Any]:
     """The frame behind narwhals; refuses engines that nobody has tried."""
     frame = nw.from_native(table)
     assert isinstance(frame, nw.LazyFrame)
-    if frame.implementation not in KNOWN:
+    if engine_of(table) is None:
         raise InvalidParameterError(
             f"a lazy frame of {frame.implementation.value} was passed; those of Polars, DuckDB, PySpark, Dask are known. Collect "
             "it into a data frame first."
         )
     return frame
-
-
-def is_spark(frame: nw.LazyFrame[Any]) -> bool:
-    return frame.implementation in SPARK
 
 
 def plain_frame(table: Any, types: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -39,21 +33,19 @@ def plain_frame(table: Any, types: Mapping[str, Any]) -> tuple[Any, dict[str, An
     To Spark, what follows a dot in a name is a part of a column; to Polars ``^x$`` is a pattern, to DuckDB ``*`` is all columns.
     To Spark and DuckDB, texts that are spelled differently may be equal, if a collation says so. Two people could become one.
     """
-    frame, plain = lazy_frame(table), {f"x{j}": dtype for j, dtype in enumerate(types.values())}
-    if is_spark(frame):
+    engine, plain = engine_of(table), {f"x{j}": dtype for j, dtype in enumerate(types.values())}
+    if engine is Engine.SPARK:
         chosen = [f"{name} COLLATE UTF8_BINARY AS {name}" if _is_text(dtype) else name for name, dtype in plain.items()]
         return table.toDF(*plain).selectExpr(*chosen), plain
-    if frame.implementation == nw.Implementation.DUCKDB:
-        quoted = ['"' + name.replace('"', '""') + '"' for name in types]
+    if engine is Engine.DUCKDB:
         chosen = [
             f'CAST({own} AS VARCHAR) COLLATE "C" AS {name}' if _is_text(dtype) else f"{own} AS {name}"
-            for own, (name, dtype) in zip(quoted, plain.items(), strict=True)
+            for own, (name, dtype) in zip(map(quoted, types), plain.items(), strict=True)
         ]
         text = {name: nw.String() for name, dtype in plain.items() if _is_text(dtype)}
         return table.project(", ".join(chosen)), plain | text
     names = dict(zip(types, plain, strict=True))
-    polars = frame.implementation == nw.Implementation.POLARS
-    return (table.rename(names) if polars else table.rename(columns=names)), plain
+    return (table.rename(names) if engine is Engine.POLARS else table.rename(columns=names)), plain
 
 
 def collected(frame: nw.LazyFrame[Any]) -> Any:

@@ -6,7 +6,7 @@ import sys
 from enum import Enum
 from typing import Any
 
-__all__ = ["Engine", "engine_of"]
+__all__ = ["Engine", "engine_of", "quoted"]
 
 
 class Engine(Enum):
@@ -40,3 +40,12 @@ def engine_of(table: Any) -> Engine | None:
     if datasets is not None and isinstance(table, datasets.Dataset):
         return Engine.ARROW
     return None
+
+
+def quoted(name: str) -> str:
+    """A name in SQL.
+
+    >>> quoted('the "b" column')
+    '"the ""b"" column"'
+    """
+    return '"' + name.replace('"', '""') + '"'

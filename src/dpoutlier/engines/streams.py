@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.sources.batched import BatchedTable
 
@@ -66,7 +66,7 @@ def _polars_batches(chosen: Any, rows: int) -> Iterator[Any]:
 def _of_duckdb(frame: Any, names: list[str], rows: int) -> Iterator[Any]:
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
 
-    chosen = frame.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
+    chosen = frame.project(", ".join(map(quoted, names)))
     reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch
     for batch in reader(rows):
         yield pa.Table.from_batches([batch])

@@ -23,27 +23,29 @@ def open_reference(reference: Any, plan: Plan) -> Readings:
 def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Readings:
     from pyarrow import concat_tables  # noqa: PLC0415 - slow to import, and only needed here
 
-    from dpoutlier.engines.frames import check_columns, is_spark, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
+    from dpoutlier.engines.frames import check_columns, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
     from dpoutlier.engines.streams import StreamedTable, check_engine  # noqa: PLC0415
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
     from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
     from dpoutlier.trusted.on_spark import OnSpark, check_executors  # noqa: PLC0415
 
+    engine = engine_of(reference)
     given, domain = dict(lazy_frame(reference).collect_schema()), plan.domain
     check_columns(given, domain, person)
     check_engine(reference, given)
     reference, types = plain_frame(reference, given)
     person = None if person is None else list(types)[list(given).index(person)]
     frame = lazy_frame(reference)
-    if is_spark(frame) and (domain.bought or plan.target_fpr is not None):
+    if engine is Engine.SPARK and (domain.bought or plan.target_fpr is not None):
         check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
+    opened = OnSpark if engine is Engine.SPARK else InEngine
     if person is None:
-        return (OnSpark if is_spark(frame) else InEngine)(frame, types, domain)
-    if engine_of(reference) is Engine.DASK:  # has no order within groups, and may give rows in another order each time
+        return opened(frame, types, domain)
+    if engine is Engine.DASK:  # has no order within groups, and may give rows in another order each time
         table = in_silence(
             lambda: concat_tables(StreamedTable(reference, types).batches(), promote_options="permissive")
         )
         return InBlocks(read_reference(table, domain, person, most))
     features = {name: dtype for name, dtype in types.items() if name != person}
-    return (OnSpark if is_spark(frame) else InEngine)(kept_frame(frame, types, domain, person, most), features, domain)
+    return opened(kept_frame(frame, types, domain, person, most), features, domain)
