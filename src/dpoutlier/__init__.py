@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.pyod_adapter import PyODAdapter
     from dpoutlier.guarantee import Guarantee, Neighbours
     from dpoutlier.holders.keyed import secrets_may_travel
+    from dpoutlier.ledger.ledger import Ledger
     from dpoutlier.plots import explanation_figure
     from dpoutlier.private_bounds import PrivateBounds
     from dpoutlier.scoring.count_intervals import CountIntervals
@@ -42,6 +43,7 @@ __all__ = [
     "Forest",
     "GridKNN",
     "Guarantee",
+    "Ledger",
     "Marginals",
     "Neighbours",
     "PrivacyStatement",
@@ -68,6 +70,7 @@ _HOME = {
     "Forest": "detectors.forest",
     "GridKNN": "detectors.grid",
     "Guarantee": "guarantee",
+    "Ledger": "ledger.ledger",
     "Marginals": "detectors.marginals",
     "Neighbours": "guarantee",
     "PrivacyStatement": "statement",

@@ -1,9 +1,12 @@
 """Errors of dpoutlier. Messages name the argument, the value and the remedy, and never a reference value."""
 
 __all__ = [
+    "BudgetExceededError",
     "DataSetError",
     "DpoutlierError",
     "InvalidParameterError",
+    "LedgerError",
+    "LedgerWarning",
     "ModelFileError",
     "OutputExistsError",
     "PointsError",
@@ -60,3 +63,15 @@ class ThresholdNotSetError(DpoutlierError, AttributeError):
 
 class UnsafeWarning(UserWarning):
     """The requested mode gives no privacy."""
+
+
+class LedgerError(DpoutlierError):
+    """A ledger is missing, damaged or an old copy, or cannot account for this fit."""
+
+
+class BudgetExceededError(LedgerError):
+    """The budget of a data set does not cover this fit. No row was read and nothing was charged."""
+
+
+class LedgerWarning(UserWarning):
+    """A fit was charged and made, and the ledger could not be told that it was released."""

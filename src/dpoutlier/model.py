@@ -16,6 +16,7 @@ from dpoutlier.holders.sparse import SparseCounts
 from dpoutlier.merged import Merged
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.receipt import Receipt
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
@@ -41,6 +42,8 @@ class Model:
     threshold: float | None = None
     merged: Merged | None = None
     """The releases that were added up, if this is a merge; ``charges`` are then those of all of them."""
+    receipt: Receipt | None = None
+    """Where in a ledger the fit was charged, if somebody keeps one."""
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
@@ -94,4 +97,5 @@ class Model:
             charges=self.charges,
             n_hint=self.n_hint,
             merged=self.merged,
+            receipt=self.receipt,
         )

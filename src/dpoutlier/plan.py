@@ -14,6 +14,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Charge, Guarantee
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.receipt import Receipt
 from dpoutlier.scoring.scorer import Scorer
 
 __all__ = ["N_HINT_SHARE", "QUANTILES", "Plan", "charge"]
@@ -48,6 +49,8 @@ class Plan:
     unsafe_seed: int | None = None
     unsafe_float: bool = False
     n_jobs: int = 1
+    reserve: Callable[[Guarantee, str], Receipt] | None = None
+    """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
 
     def __post_init__(self) -> None:
         if self.epsilon_counts is not None and self.epsilon_counts <= 0:
@@ -68,6 +71,10 @@ class Plan:
             ):
                 charge("share", self.part(share), self.guarantee.sensitivity())
             self.charge_for_bounds()
+
+    def reserved(self) -> list[Receipt]:
+        """Charge the fit, if somebody keeps a ledger."""
+        return [] if self.reserve is None else [self.reserve(self.guarantee, self.detector)]
 
     def part(self, share: Fraction) -> Fraction:
         assert self.guarantee.epsilon is not None

@@ -15,6 +15,7 @@ from dpoutlier.holders.sparse import expected_empty
 from dpoutlier.merged import Merged, People
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import Partition
+from dpoutlier.receipt import Receipt
 from dpoutlier.statement_page import page_of
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
@@ -84,9 +85,12 @@ class PrivacyStatement:
     versions: dict[str, str]
     merged: dict[str, Any] | None = None
     """People, parts and the noise of a merge; None, and left out of ``to_dict``, for a single release."""
+    ledger: dict[str, Any] | None = None
+    """Where in a ledger the fit was charged; None, and left out of ``to_dict``, if nobody keeps one."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "merged" or value is not None}
+        optional = ("merged", "ledger")
+        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
     def __str__(self) -> str:
         return "\n".join(page_of(self))
@@ -112,6 +116,7 @@ def privacy_statement(
     charges: tuple[Charge, ...],
     n_hint: int | None,
     merged: Merged | None = None,
+    receipt: Receipt | None = None,
 ) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
     m = guarantee.rows_per_person
@@ -152,6 +157,7 @@ def privacy_statement(
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
         versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
         merged=None if merged is None else _merged(merged),
+        ledger=None if receipt is None else receipt.to_json(),
     )
 
 

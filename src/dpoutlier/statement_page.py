@@ -34,6 +34,7 @@ def page_of(s: Any) -> list[str]:
         ("number of rows", s.n_hint),
         ("bounds", s.bounds_source),
         *([("people of the parts", _people(s.merged))] if s.merged else []),
+        *([("charged to", _ledger(s.ledger))] if s.ledger else []),
     ]
     for label, value in rows:
         wrapped = textwrap.wrap(value, 74, break_long_words=False, break_on_hyphens=False)
@@ -69,6 +70,10 @@ def _epsilons(s: Any) -> list[tuple[str, str]]:
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
         ("delta", s.delta),
     ]
+
+
+def _ledger(receipt: dict[str, Any]) -> str:
+    return f"{receipt['dataset']}, entry {receipt['entry']} of the ledger {receipt['ledger']}"
 
 
 def _people(merged: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from dpoutlier.cli.export import export
 from dpoutlier.cli.features import features
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
+from dpoutlier.cli.ledger import ledger
 from dpoutlier.cli.merge import merge
 from dpoutlier.cli.plan import plan
 from dpoutlier.cli.reproduce import reproduce
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 for command in (demo, features, plan, fit, score, explain, export, merge, inspect, reproduce):
     app.command()(command)
+app.add_typer(ledger)
 
 
 @app.callback(invoke_without_command=True)

@@ -101,11 +101,18 @@ def fit(
     sparse_size: Annotated[
         int | None, typer.Option(help="Sparse holder: empty cells expected among those kept; 10000 unless told.")
     ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="Ledger that epsilon is charged to before any row is read (dpoutlier ledger).")
+    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Ledger: name of the data set whose budget pays.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
     """Fit a private detector and write it to a file.
 
     Example: dpoutlier fit reference.csv --features features.toml --epsilon 0.5 -o model
+
+    With a budget: dpoutlier fit reference.csv --features features.toml --epsilon 0.5 -o model --ledger budget.ledger --dataset
+    patients
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
@@ -149,6 +156,8 @@ def fit(
             person=person,
             target_fpr=target_fpr,
             threshold_share=threshold_share,
+            ledger=ledger,
+            dataset=dataset,
         )
         _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
         check_target(output, overwrite=force)

@@ -149,6 +149,11 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
     threshold_share : float
         Share of epsilon that the threshold costs.
+    ledger : Ledger or path, optional
+        Where epsilon is charged before any row is read; see :class:`~dpoutlier.Ledger`. A fit that its budget does not cover is
+        refused.
+    dataset : str, optional
+        The name that the ledger has a budget for.
     n_jobs : int, optional
         Threads for scoring.
     unsafe_seed : int, optional
@@ -195,6 +200,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         sparse_size: int = 10_000,
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
+        ledger: Any = None,
+        dataset: str | None = None,
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
         unsafe_float_laplace: bool = False,
@@ -218,6 +225,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.sparse_size = sparse_size
         self.target_fpr = target_fpr
         self.threshold_share = threshold_share
+        self.ledger = ledger
+        self.dataset = dataset
         self.n_jobs = n_jobs
         self.unsafe_seed = unsafe_seed
         self.unsafe_float_laplace = unsafe_float_laplace

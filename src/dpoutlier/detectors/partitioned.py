@@ -6,6 +6,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
@@ -13,13 +15,16 @@ from dpoutlier.axes import Axes
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
+from dpoutlier.detectors.merging import release_id
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning, UnsafeWarning
 from dpoutlier.guarantee import Guarantee, as_epsilon
 from dpoutlier.holders.sparse import MOST_SPARSE_SIZE
+from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import Plan
+from dpoutlier.receipt import Receipt, checked_name
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.trusted.fit import fit_model
@@ -60,7 +65,11 @@ class PartitionedDetector(HoldsModel, Detector):
         domain = self._declared_domain(X, declared)
         self.model_ = fit_model(X, self._plan(domain, declared.share()))
         self._keep_schema(domain)
+        self._released(self.model_)
         return self
+
+    def _released(self, model: Model) -> None:
+        """What is to be done when a fit is complete."""
 
     @classmethod
     def _of_model(cls, model: Model) -> PartitionedDetector:
@@ -124,6 +133,8 @@ class PrivateDetector(PartitionedDetector):
     threshold_share: Any
     holder: Any = "auto"
     sparse_size: Any = 10_000
+    ledger: Any
+    dataset: Any
     unsafe_seed: Any
     unsafe_float_laplace: Any = False
 
@@ -157,6 +168,36 @@ class PrivateDetector(PartitionedDetector):
             )
         return int(self.n_hint)
 
+    def _ledger(self) -> Ledger | None:
+        if (self.ledger is None) != (self.dataset is None):
+            given, lacks = ("ledger", "dataset") if self.dataset is None else ("dataset", "ledger")
+            raise InvalidParameterError(
+                f"{given} is given without {lacks}: a fit is charged to the budget that a ledger has for a data set. Give both, or "
+                "neither."
+            )
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        if not isinstance(self.ledger, str | Path):
+            raise bad("ledger", "a Ledger, the path of one, or None", self.ledger)
+        return Ledger(self.ledger)
+
+    def _reserve(self) -> Callable[[Guarantee, str], Receipt] | None:
+        ledger = self._ledger()
+        return None if ledger is None else partial(ledger.reserve, checked_name(dataset=self.dataset))
+
+    def _released(self, model: Model) -> None:
+        ledger = self._ledger()
+        if ledger is None or model.receipt is None:
+            return
+        try:
+            ledger.commit(model.receipt, release_id(model))
+        except (LedgerError, OSError) as error:
+            warnings.warn(
+                f"the fit is charged and complete, but the ledger could not be told what was released: {error}",
+                LedgerWarning,
+                stacklevel=3,
+            )
+
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         if self.unsafe_seed is not None and not is_whole(self.unsafe_seed):
             raise bad("unsafe_seed", "a whole number or None", self.unsafe_seed)
@@ -175,6 +216,7 @@ class PrivateDetector(PartitionedDetector):
             unsafe_seed=self.unsafe_seed,
             unsafe_float=bool(self.unsafe_float_laplace),
             n_jobs=thread_count(self.n_jobs),
+            reserve=self._reserve(),
         )
 
     @classmethod

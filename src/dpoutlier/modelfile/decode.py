@@ -29,6 +29,7 @@ from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.plan import N_HINT_SHARE, QUANTILES
+from dpoutlier.receipt import Receipt
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.scorer import Scorer
@@ -68,6 +69,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
         merged=_merged(manifest["merged"]) if "merged" in manifest else None,
+        receipt=Receipt.from_json(manifest["receipt"]) if "receipt" in manifest else None,
     )
     _check_kind(model)
     _check_charges(model)
@@ -233,6 +235,8 @@ def _check_kind(model: Model) -> None:
         raise ModelFileError("the holder of the model file does not fit its guarantee.")
     if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
         raise ModelFileError("the model file promises privacy for a detector that has none.")
+    if model.receipt is not None and (model.merged is not None or not model.guarantee.private):
+        raise ModelFileError("the model file has a receipt of a ledger, and no ledger gives one for such a model.")
     if model.threshold is not None and np.isnan(model.threshold):
         raise ModelFileError("the threshold of the model file is no number.")
     if not model.detector.isidentifier() or not all(

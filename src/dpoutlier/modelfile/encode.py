@@ -42,6 +42,7 @@ def content_of(model: Model) -> dict[str, Any]:
         "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
         "statement": model.privacy_statement().to_dict(),
         **({} if model.merged is None else {"merged": _merged(model.merged)}),
+        **({} if model.receipt is None else {"receipt": model.receipt.to_json()}),
     }
 
 

@@ -18,6 +18,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.partition import Partition
 from dpoutlier.plan import N_HINT_SHARE, Plan, charge
+from dpoutlier.receipt import Receipt
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.opening import open_reference
@@ -33,7 +34,8 @@ def fit_model(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
-    rows = open_reference(reference, plan)
+    receipts: list[Receipt] = []
+    rows = open_reference(reference, plan, lambda: receipts.extend(plan.reserved()))
     charges: list[Charge] = []
     n_hint: int | None
     if plan.n_hint == "buy":
@@ -55,6 +57,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         guarantee=plan.guarantee,
         charges=(*charges, *paid),
         n_hint=n_hint,
+        receipt=receipts[0] if receipts else None,
     )
     return model if plan.target_fpr is None else _buy_threshold(rows, model, plan, source)
 

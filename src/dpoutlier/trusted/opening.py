@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from dpoutlier import tables
@@ -12,15 +13,19 @@ from dpoutlier.trusted.reference import in_silence, read_reference
 __all__ = ["open_reference"]
 
 
-def open_reference(reference: Any, plan: Plan) -> Readings:
-    """The rows that a fit may read: of each person at most so many, if a column tells people apart."""
+def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> Readings:
+    """The rows that a fit may read: of each person at most so many, if a column tells people apart.
+
+    ``charge`` is called when all that is public has been checked, and before any row is read.
+    """  # (P10)
     person, most = plan.guarantee.person, plan.guarantee.rows_per_person
     if tables.is_lazy(reference):
-        return _open_lazy(reference, plan, person, most)
+        return _open_lazy(reference, plan, person, most, charge)
+    charge()
     return InBlocks(read_reference(reference, plan.domain, person, most))
 
 
-def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Readings:
+def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge: Callable[[], None]) -> Readings:
     from pyarrow import concat_tables  # noqa: PLC0415 - slow to import, and only needed here
 
     from dpoutlier.engines.frames import check_columns, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
@@ -39,6 +44,7 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int) -> Rea
     frame = lazy_frame(reference)
     if engine is Engine.SPARK and (domain.bought or plan.target_fpr is not None):
         check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
+    charge()
     opened = OnSpark if engine is Engine.SPARK else InEngine
     if person is None:
         return opened(frame, types, domain)

@@ -1,0 +1,314 @@
+"""``dpoutlier ledger``: the privacy budget of data sets."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.fit import Neighbours
+
+if TYPE_CHECKING:
+    from dpoutlier.ledger.budgets import Balance
+    from dpoutlier.ledger.ledger import Ledger
+
+__all__ = ["ledger"]
+
+ledger = typer.Typer(
+    name="ledger",
+    help="The privacy budget of data sets: charged before any row is read, never edited.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+File = Annotated[Path, typer.Argument(help="The ledger, a file on a disk of this machine.")]
+Anchor = Annotated[Path | None, typer.Option(help="Where the anchor is now, if it was moved.")]
+
+
+class Unit(StrEnum):
+    ROW = "row"
+    PERSON = "person"
+
+
+@ledger.command()
+def create(
+    path: File,
+    dataset: Annotated[str, typer.Option(help="Name of the data set. Rows of the same people go under the same name.")],
+    epsilon: Annotated[str | None, typer.Option(help="The most that all fits on it may ever cost, such as 3.")] = None,
+    neighbours: Annotated[
+        Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
+    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    unit: Annotated[Unit, typer.Option(help="Whom epsilon protects.")] = Unit.ROW,
+    rows_per_person: Annotated[
+        int | None,
+        typer.Option(help="Unit person: the most rows that anyone has; without it fits need --person."),
+    ] = None,
+    part_of: Annotated[
+        str | None,
+        typer.Option(
+            help="Instead of --epsilon: the data set that this is a part of. Declares that nobody has rows in two parts; then only "
+            "the part that spent most counts."
+        ),
+    ] = None,
+    anchor: Annotated[
+        Path | None,
+        typer.Option(help="For a new ledger: a file elsewhere by which an old copy of the ledger will be noticed."),
+    ] = None,
+) -> None:
+    """Open a budget for a data set; the first one makes the file. A budget never changes.
+
+    Example: dpoutlier ledger create budget.ledger --dataset patients --epsilon 3 --anchor /mnt/other-disk/budget.anchor
+    """
+    with errors_for_people():
+        from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
+
+        if (epsilon is None) == (part_of is None):
+            raise bad("--epsilon", "given, or --part-of instead of it", epsilon)
+        given: dict[str, Any] = {
+            "epsilon": epsilon,
+            "neighbours": neighbours.value,
+            "unit": unit.value,
+            "rows_per_person": rows_per_person,
+            "part_of": part_of,
+        }
+        check_budget(dataset, **given)
+        new = not path.exists()
+        if not new and anchor is not None:
+            raise bad("--anchor", f"left out, since {path} exists and was created with or without one", str(anchor))
+        if new and part_of is not None:
+            raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
+        opened = Ledger.create(path, anchor=anchor) if new else Ledger(path)
+        opened.open_budget(dataset, **given)
+        if new and anchor is None:
+            console(stderr=True).print(
+                "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that "
+                "you note elsewhere (dpoutlier ledger verify).",
+                style="yellow",
+                soft_wrap=True,
+            )
+        _print_balances(opened)
+
+
+@ledger.command()
+def show(
+    path: File,
+    plan: Annotated[
+        str | None, typer.Option(help="Also tell how many fits of this epsilon, in the budget's own unit, are left.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    anchor: Anchor = None,
+) -> None:
+    """Show what each data set has spent and has left.
+
+    Example: dpoutlier ledger show budget.ledger --plan 0.25
+    """
+    with errors_for_people():
+        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
+        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+
+        each = None if plan is None else as_epsilon(plan)
+        opened = Ledger(path, anchor=anchor)
+        if as_json:
+            import json  # noqa: PLC0415
+
+            balances = [_as_json(opened.balance(name), each) for name in opened.datasets()]
+            typer.echo(json.dumps({"budgets": balances, "charges": _charges(opened)}, indent=2))
+            return
+        _print_balances(opened, each)
+        _print_charges(opened)
+
+
+@ledger.command()
+def charge(
+    path: File,
+    dataset: Annotated[str, typer.Option(help="Name of the data set.")],
+    epsilon: Annotated[str, typer.Option(help="What was spent, in the relation and unit of the budget.")],
+    note: Annotated[str, typer.Option(help="What was released, and how.")],
+    anchor: Anchor = None,
+) -> None:
+    """Charge what was released without this ledger: by another program, or before it existed.
+
+    Example: dpoutlier ledger charge budget.ledger --dataset patients --epsilon 0.5 --note "table 3 of the report of 2025"
+    """
+    with errors_for_people():
+        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+
+        opened = Ledger(path, anchor=anchor)
+        opened.charge(dataset, epsilon, note)
+        _print_balances(opened)
+
+
+@ledger.command()
+def verify(
+    path: File,
+    head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
+    model: Annotated[
+        list[Path] | None, typer.Option(help="Model files: the entries that they were charged by must still be there.")
+    ] = None,
+    anchor: Anchor = None,
+) -> None:
+    """Check that nothing was edited, taken out or put back, and print the head, to be noted elsewhere.
+
+    Exit code 2 if anything is wrong.
+
+    Example: dpoutlier ledger verify budget.ledger --model january.dpo --model february.dpo
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
+        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+        from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
+
+        opened, receipts = Ledger(path, anchor=anchor), []
+        for file in model or []:
+            receipt = load_model(file, secret=file.name.endswith(SECRET_SUFFIX)).receipt
+            if receipt is None:
+                raise LedgerError(f"{file} was fitted without a ledger, or is a merge: it has no receipt.")
+            receipts.append(receipt)
+        number, last = opened.verify(head=head, receipts=receipts)
+        out = console()
+        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+        told = [f"{len(receipts)} model file{'' if len(receipts) == 1 else 's'}"] if receipts else []
+        told += ["the head given"] if head is not None else []
+        told += ["the anchor"] if opened.has_anchor() else []
+        if told:
+            out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
+        else:
+            out.print(
+                "That it is not an old copy cannot be told from the file alone: give --head, --model or --anchor.",
+                style="yellow",
+                soft_wrap=True,
+            )
+        out.print(f"Head: {last}", soft_wrap=True, highlight=False)
+
+
+@ledger.command()
+def export(
+    path: File,
+    output: Annotated[Path, typer.Option("--output", "-o", help="All entries, .csv or .json.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    anchor: Anchor = None,
+) -> None:
+    """Write all entries to a file, for an auditor. Whoever has it can check the hashes by themselves.
+
+    Example: dpoutlier ledger export budget.ledger -o budget.csv
+    """
+    with errors_for_people():
+        from dpoutlier._files import write_aside  # noqa: PLC0415
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
+        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+
+        ways = {".csv": as_csv, ".json": as_json}
+        if output.suffix.lower() not in ways:
+            raise bad("--output", "a .csv or .json file", str(output))
+        content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
+        write_aside(output, lambda stream: _write(stream, content), overwrite=force)
+        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+
+
+def _write(stream: IO[bytes], content: bytes) -> None:
+    stream.write(content)
+
+
+def _as_json(balance: "Balance", each: Any) -> dict[str, Any]:
+    from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
+
+    budget = balance.budget
+    return {
+        "dataset": budget.dataset,
+        "part_of": budget.part_of,
+        "epsilon": number_text(balance.total),
+        "spent": number_text(balance.spent),
+        "left": number_text(balance.left),
+        "neighbours": budget.neighbours.value,
+        "protects": budget.protects,
+        "fits": balance.fits,
+        "unfinished": balance.unfinished,
+        **({} if each is None else {"fits_left": _fits_left(balance, each)}),
+    }
+
+
+def _fits_left(balance: "Balance", each: Any) -> int:
+    return max(int(balance.left // each), 0)
+
+
+def _charges(opened: "Ledger") -> list[dict[str, Any]]:
+    from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
+
+    return [
+        {
+            "entry": one.number,
+            "time": one.time,
+            "dataset": one.dataset,
+            "epsilon": number_text(one.epsilon),
+            "what": one.what,
+            "release": one.release,
+        }
+        for one in opened.spendings()
+    ]
+
+
+def _print_balances(opened: "Ledger", each: Any = None) -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+    from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
+
+    table = Table(title="Budgets", title_justify="left")
+    for name in ("data set", "epsilon", "spent", "left", "fits", "relation", "protects"):
+        right = name in {"epsilon", "spent", "left", "fits"}
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    if each is not None:
+        table.add_column(f"fits of {number_text(each)} left", justify="right")
+    for name in opened.datasets():
+        balance = opened.balance(name)
+        budget = balance.budget
+        fits = f"{balance.fits}" + (f" ({balance.unfinished} unfinished)" if balance.unfinished else "")
+        shown = [
+            name if budget.part_of is None else f"  {name}",
+            number_text(balance.total) if budget.part_of is None else f"of {budget.part_of}",
+            number_text(balance.spent),
+            number_text(balance.left),
+            fits,
+            budget.neighbours.value,
+            budget.protects,
+        ]
+        table.add_row(*map(Text, shown), *([] if each is None else [str(_fits_left(balance, each))]))
+    console().print(table)
+
+
+def _print_charges(opened: "Ledger") -> None:
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    charges = _charges(opened)
+    if not charges:
+        return
+    table = Table(title="Charges", title_justify="left")
+    for name in ("entry", "time", "data set", "epsilon", "what", "released"):
+        right = name in {"entry", "epsilon"}
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for one in charges:
+        released = "not known to be: counts as spent" if one["release"] is None else one["release"][:12]
+        table.add_row(
+            *map(
+                Text,
+                (
+                    str(one["entry"]),
+                    one["time"][:16].replace("T", " "),
+                    one["dataset"],
+                    one["epsilon"],
+                    one["what"],
+                    released,
+                ),
+            )
+        )
+    console().print(table)

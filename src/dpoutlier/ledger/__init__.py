@@ -1,0 +1,1 @@
+"""The privacy budget of data sets, written down before it is spent."""

@@ -1,0 +1,71 @@
+"""An anchor: a file elsewhere that knows how far the ledger had come. An old copy of the ledger lacks what it names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dpoutlier.exceptions import InvalidParameterError, LedgerError
+from dpoutlier.ledger.entries import Entry
+
+__all__ = ["Head", "check_heads", "create_anchor", "heads_in", "write_head"]
+
+
+class Head(NamedTuple):
+    """The number and the hash of an entry."""
+
+    number: int
+    hash: str
+
+
+def create_anchor(path: Path) -> None:
+    """An empty anchor; the name must be free."""
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"the anchor {path} cannot be written: there is no folder {path.parent}.")
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        raise LedgerError(f"the anchor {path} exists: each ledger needs one of its own. Choose another name.") from None
+
+
+def write_head(path: Path, entry: Entry) -> None:
+    """Add a line, and see it on disk. Lines are never changed, so that the file may lie where one can only append."""
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(handle, f"{entry.number} {entry.hash}\n".encode())
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def heads_in(path: Path) -> list[Head]:
+    """What the anchor names. A last line that was cut short by a crash is none."""
+    try:
+        lines = path.read_text(encoding="ascii", errors="replace").split("\n")[:-1]
+    except OSError as error:
+        raise LedgerError(
+            f"the anchor {path} cannot be read ({error.strerror}), so nobody can tell whether the ledger is an old copy. Put it "
+            "back, or give its new place with anchor=... (--anchor)."
+        ) from None
+    found = [re.fullmatch(r"([0-9]{1,15}) ([0-9a-f]{64})", line) for line in lines]
+    if not all(found):
+        raise LedgerError(f"the anchor {path} is damaged: line {found.index(None) + 1} is none that a ledger writes.")
+    return [Head(int(match[1]), match[2]) for match in found if match]
+
+
+def check_heads(entries: Sequence[Entry], heads: Sequence[Head], where: str) -> None:
+    """Raise if the ledger lacks what an anchor names: it is an old copy, or another ledger."""
+    for head in heads:
+        if head.number > len(entries):
+            raise LedgerError(
+                f"the ledger is an old copy: it ends at entry {len(entries)}, and {where} knows entry {head.number}. What was "
+                "spent in between is missing. Put the newest copy back; never charge this one."
+            )
+        if entries[head.number - 1].hash != head.hash:
+            raise LedgerError(
+                f"the ledger is not the one that {where} knows: entry {head.number} differs. It was made anew, or changed and "
+                "hashed again. Put the true one back; never charge this one."
+            )

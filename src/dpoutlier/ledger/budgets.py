@@ -1,0 +1,214 @@
+"""Budgets: what a fit costs in the unit of a budget, and what fits cost together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from dpoutlier.exceptions import BudgetExceededError, LedgerError
+from dpoutlier.guarantee import Guarantee, Neighbours, sensitivity
+from dpoutlier.ledger.entries import Entry
+
+__all__ = ["Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
+
+PLACES = 12
+
+
+class Unit(StrEnum):
+    """Whom a budget protects."""
+
+    ROW = "row"
+    PERSON = "person"
+
+
+def rounded_up(epsilon: Fraction) -> Fraction:
+    """To twelve decimal places, never down: a ledger may not forget a part of what was spent."""
+    return Fraction(-(-epsilon.numerator * 10**PLACES // epsilon.denominator), 10**PLACES)
+
+
+def number_text(epsilon: Fraction) -> str:
+    """In decimals, exact for whatever stands in a ledger."""
+    up = rounded_up(abs(epsilon))
+    text = f"{Decimal(int(up * 10**PLACES)).scaleb(-PLACES).normalize():f}"
+    return f"-{text}" if epsilon < 0 else text
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may ever be spent on a data set, in one relation and one unit, both fixed for ever."""
+
+    dataset: str
+    epsilon: Fraction | None
+    """None for a part, which spends from the whole."""
+    neighbours: Neighbours
+    unit: Unit
+    rows_per_person: int | None
+    """Of the unit person: the most rows that anyone has, as declared; None: not declared, so that fits must tell people apart."""
+    part_of: str | None = None
+
+    @property
+    def protects(self) -> str:
+        if self.unit is Unit.ROW:
+            return "one row"
+        rows = self.rows_per_person
+        return "one person" if rows is None else f"one person, with at most {rows} row{'' if rows == 1 else 's'}"
+
+
+def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
+    r"""What a fit costs in the relation and unit of a budget.
+
+    The noise of a fit costs :math:`\epsilon / (s m)` for each row that comes or goes, where m is its ``rows_per_person`` and s is 1
+    under add-or-remove-one and 2 under replace-one. So replace-one costs twice add-or-remove-one, and somebody with M rows costs M
+    times a row. A fit that tells people apart keeps at most m rows of each, and costs its epsilon for anyone, however many rows
+    they have. In a budget of rows it has no price: one row more of somebody may put another one out.
+
+    Raises LedgerError for a fit that is not private, or has no price in this unit.
+    """
+    if not guarantee.private or guarantee.epsilon is None:
+        raise LedgerError(
+            "a fit that is not private (epsilon=inf, unsafe_seed, unsafe_float_laplace) cannot be charged to a ledger: no budget "
+            "covers it. Leave ledger out, on data that nobody needs to protect."
+        )
+    cost = guarantee.epsilon * Fraction(sensitivity(budget.neighbours), sensitivity(guarantee.neighbours))
+    if budget.unit is Unit.ROW:
+        if guarantee.person is not None:
+            raise LedgerError(
+                f"the budget of {budget.dataset!r} protects rows, and this fit tells people apart (person={guarantee.person!r}), "
+                "which has no price in rows. Open a budget of the unit person for these people."
+            )
+        return rounded_up(cost / guarantee.rows_per_person)
+    if guarantee.person is not None:
+        return rounded_up(cost)
+    if budget.rows_per_person is None:
+        raise LedgerError(
+            f"the budget of {budget.dataset!r} protects people, and nobody declared how many rows a person has. Fit with person=<"
+            "the column that tells people apart>, or open a budget with rows_per_person."
+        )
+    return rounded_up(cost * Fraction(budget.rows_per_person, guarantee.rows_per_person))
+
+
+@dataclass
+class Spending:
+    """One reservation, and what came of it. It counts as spent from the first moment on."""
+
+    number: int
+    dataset: str
+    epsilon: Fraction
+    time: str
+    what: str
+    release: str | None = None
+    """What was released; None: nothing that the ledger knows of, as after a crash."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How a budget stands."""
+
+    budget: Budget
+    total: Fraction
+    spent: Fraction
+    """By fits on the data set itself, and the most by fits on any one of its parts."""
+    left: Fraction
+    fits: int
+    unfinished: int
+    """Reservations without a release: fits under way, or crashed. They count as spent."""
+
+
+@dataclass
+class Book:
+    """What the entries of a ledger add up to."""
+
+    ledger: str
+    anchor: str | None
+    budgets: dict[str, Budget] = field(default_factory=dict)
+    spendings: dict[int, Spending] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Book:
+        first, *others = entries
+        content = first.content
+        if content.get("kind") != "ledger":
+            raise LedgerError("the ledger is damaged: its first entry does not open it.")
+        book = cls(str(content["id"]), content["anchor"])
+        for entry in others:
+            book._add(entry.number, entry.content)
+        return book
+
+    def _add(self, number: int, content: dict[str, Any]) -> None:
+        match content.get("kind"):
+            case "budget":
+                name = str(content["dataset"])
+                self.budgets[name] = Budget(
+                    name,
+                    None if content["epsilon"] is None else Fraction(content["epsilon"]),
+                    Neighbours(content["neighbours"]),
+                    Unit(content["unit"]),
+                    content["rows_per_person"],
+                    content["part_of"],
+                )
+            case "reserve":
+                self.spendings[number] = Spending(
+                    number, str(content["dataset"]), Fraction(content["epsilon"]), content["time"], content["what"]
+                )
+            case "commit":
+                self.spendings[int(content["reservation"])].release = str(content["release"])
+            case kind:
+                raise LedgerError(
+                    f"entry {number} of the ledger is a {kind!r}, which this dpoutlier does not know: upgrade it."
+                )
+
+    def budget(self, dataset: str) -> Budget:
+        if dataset not in self.budgets:
+            known = ", ".join(map(repr, self.budgets)) or "none yet"
+            raise LedgerError(
+                f"dataset must be one that the ledger has a budget for ({known}), got {dataset!r}. Open one: dpoutlier ledger "
+                "create LEDGER --dataset NAME --epsilon 3"
+            )
+        return self.budgets[dataset]
+
+    def parts(self, dataset: str) -> list[str]:
+        return [name for name, budget in self.budgets.items() if budget.part_of == dataset]
+
+    def _own(self, dataset: str) -> Fraction:
+        return sum((one.epsilon for one in self.spendings.values() if one.dataset == dataset), Fraction(0))
+
+    def spent(self, dataset: str) -> Fraction:
+        """Fits on the same people add up. Of parts, whose people are declared disjoint, the one that spent most counts."""
+        return self._own(dataset) + max((self._own(part) for part in self.parts(dataset)), default=Fraction(0))
+
+    def left(self, dataset: str) -> Fraction:
+        """The most that one more fit on this data set may cost."""
+        budget = self.budget(dataset)
+        if budget.part_of is None:
+            return self._total(dataset) - self.spent(dataset)
+        return self._total(dataset) - self._own(budget.part_of) - self._own(dataset)
+
+    def _total(self, dataset: str) -> Fraction:
+        budget = self.budget(dataset)
+        total = self.budget(budget.part_of).epsilon if budget.part_of is not None else budget.epsilon
+        assert total is not None
+        return total
+
+    def check_covers(self, dataset: str, cost: Fraction) -> None:
+        left, budget = self.left(dataset), self.budget(dataset)
+        if cost > left:
+            raise BudgetExceededError(
+                f"the budget of {dataset!r} has {number_text(left)} left of {number_text(self._total(dataset))}, and this fit "
+                f"would cost {number_text(cost)} ({budget.neighbours.value}, {budget.protects}). No row was read and nothing was "
+                "charged. Use a smaller epsilon, or fit on other people."
+            )
+
+    def balance(self, dataset: str) -> Balance:
+        fits = [one for one in self.spendings.values() if one.dataset == dataset]
+        return Balance(
+            self.budget(dataset),
+            self._total(dataset),
+            self.spent(dataset),
+            self.left(dataset),
+            len(fits),
+            sum(one.release is None for one in fits),
+        )

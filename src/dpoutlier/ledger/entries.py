@@ -1,0 +1,63 @@
+"""Entries of a ledger, each sealed with the hash of the one before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dpoutlier.exceptions import LedgerError
+
+__all__ = ["START", "Entry", "check_chain", "sealed"]
+
+START = "0" * 64
+"""What the first entry follows."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a ledger. ``body`` is JSON text, kept as it was hashed."""
+
+    number: int
+    previous: str
+    body: str
+    hash: str
+
+    @property
+    def content(self) -> dict[str, Any]:
+        return dict(json.loads(self.body))
+
+
+def sealed(number: int, previous: str, content: dict[str, Any]) -> Entry:
+    """The entry that follows ``previous``."""
+    body = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return Entry(number, previous, body, _hash(number, previous, body))
+
+
+def _hash(number: int, previous: str, body: str) -> str:
+    return hashlib.sha256(f"dpoutlier ledger 1\n{number}\n{previous}\n{body}".encode()).hexdigest()
+
+
+def check_chain(entries: Iterable[Entry]) -> None:
+    """Raise at the first entry that is not what was written: edited, taken out, put in or moved.
+
+    That entries are missing at the *end* cannot be seen here, nor that somebody hashed everything anew: that takes an anchor.
+    """
+    number, previous = 0, START
+    for entry in entries:
+        number += 1
+        if entry.number != number or entry.previous != previous:
+            raise LedgerError(f"the ledger is damaged: entry {number} is missing, or was moved or replaced. {REMEDY}")
+        if entry.hash != _hash(number, previous, entry.body):
+            raise LedgerError(f"the ledger is damaged: entry {number} was edited after it was written. {REMEDY}")
+        previous = entry.hash
+    if not number:
+        raise LedgerError(f"the ledger is damaged: it has no entries. {REMEDY}")
+
+
+REMEDY = (
+    "Nothing can be charged to it. Put the newest copy back and check it with its anchor; until then count as spent whatever may "
+    "have been released."
+)

@@ -1,0 +1,315 @@
+"""The ledger: a budget for each data set, charged before any row is read."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier.exceptions import InvalidParameterError, LedgerError
+from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon
+from dpoutlier.ledger.anchor import Head, check_heads, create_anchor, heads_in, write_head
+from dpoutlier.ledger.budgets import Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
+from dpoutlier.ledger.entries import Entry
+from dpoutlier.ledger.store import Appending, append, create_file, read_entries
+from dpoutlier.receipt import Receipt, checked_name
+
+__all__ = ["Ledger", "check_budget"]
+
+OUTSIDE = "outside of dpoutlier"
+
+
+class Ledger:
+    """A file that holds the privacy budget of data sets, and every fit that was charged to it.
+
+    A fit is charged before it reads a row; a crash after that counts as spent. Entries are chained by hash and never change. That
+    the file is not an old copy can only be told by something outside of it: the anchor, a head that was noted elsewhere, or the
+    models, each of which holds the hash of its own entry.
+
+    Parameters
+    ----------
+    path : str or Path
+        A ledger that exists; ``Ledger.create`` makes one.
+    anchor : str or Path, optional
+        Where the anchor is now, if it was moved since the ledger was created.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpoutlier import DPMarginals, Ledger
+    >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
+    >>> ledger.open_budget("patients", epsilon=1)
+    >>> detector = DPMarginals(0.4, bounds=(0, 1), bins=3, ledger=ledger, dataset="patients").fit([[0.2], [0.3]])
+    >>> balance = ledger.balance("patients")
+    >>> balance.spent, balance.left
+    (Fraction(2, 5), Fraction(3, 5))
+    """
+
+    def __init__(self, path: str | Path, *, anchor: str | Path | None = None) -> None:
+        self.path = Path(path)
+        self.anchor = None if anchor is None else Path(anchor)
+
+    def __repr__(self) -> str:
+        return f"Ledger({str(self.path)!r})"
+
+    @classmethod
+    def create(cls, path: str | Path, *, anchor: str | Path | None = None) -> Self:
+        """A new ledger without budgets.
+
+        Parameters
+        ----------
+        path : str or Path
+            Must not exist. On a disk of the machine: SQLite's locks do not hold on network file systems.
+        anchor : str or Path, optional
+            A file to be made elsewhere, on another disk or where one can only append. Each entry is noted there too, and an old
+            copy of the ledger is then refused.
+        """
+        place = None if anchor is None else Path(anchor).absolute()
+        if place is not None and place == Path(path).absolute():
+            raise InvalidParameterError(f"anchor must be another file than the ledger, got {str(anchor)!r} for both.")
+        if place is not None:
+            create_anchor(place)
+        try:
+            first = create_file(
+                Path(path),
+                {
+                    "kind": "ledger",
+                    "id": secrets.token_hex(16),
+                    "anchor": None if place is None else str(place),
+                    "time": _now(),
+                },
+            )
+        except BaseException:
+            if place is not None:
+                place.unlink()
+            raise
+        if place is not None:
+            write_head(place, first)
+        return cls(path)
+
+    # Reading -------------------------------------------------------------------------------------------------------------
+
+    def entries(self) -> list[Entry]:
+        """All entries, after a check of their chain and against the anchor."""
+        entries = read_entries(self.path)
+        self._check_anchor(entries)
+        return entries
+
+    def datasets(self) -> list[str]:
+        """The declared names that have a budget, or are a part of one."""
+        return list(Book.of(self.entries()).budgets)
+
+    def balance(self, dataset: str) -> Balance:
+        """How the budget of a data set stands."""
+        return Book.of(self.entries()).balance(checked_name(dataset=dataset))
+
+    def spendings(self, dataset: str | None = None) -> list[Spending]:
+        """Every charge, in the order in which they were made."""
+        found = Book.of(self.entries()).spendings.values()
+        return [one for one in found if dataset is None or one.dataset == dataset]
+
+    def verify(self, *, head: str | None = None, receipts: Iterable[Receipt] = ()) -> Head:
+        """Check the whole chain, and that it holds what is known of it elsewhere. Returns its head, to be noted.
+
+        Parameters
+        ----------
+        head : str, optional
+            A hash that was noted before.
+        receipts : iterable of Receipt
+            Of models: ``model_.receipt``.
+        """
+        entries = self.entries()
+        book = Book.of(entries)
+        if head is not None and head not in {entry.hash for entry in entries}:
+            raise LedgerError(
+                f"the ledger has no entry with the hash {head[:80]!r}: it is an old copy or another ledger, or the hash is "
+                "mistyped."
+            )
+        for receipt in receipts:
+            if receipt.ledger != book.ledger:
+                raise LedgerError(
+                    f"the model was charged to another ledger ({receipt.ledger}); this one is {book.ledger}."
+                )
+            check_heads(entries, [Head(receipt.entry, receipt.head)], "the model")
+        return Head(entries[-1].number, entries[-1].hash)
+
+    # Writing -------------------------------------------------------------------------------------------------------------
+
+    def open_budget(
+        self,
+        dataset: str,
+        epsilon: Any = None,
+        *,
+        neighbours: str = "add-or-remove-one",
+        unit: str = "row",
+        rows_per_person: int | None = None,
+        part_of: str | None = None,
+    ) -> None:
+        """A budget for a data set. Nothing of it can be changed later.
+
+        Parameters
+        ----------
+        dataset : str
+            A declared name, such as "patients". Whatever holds rows of the same people must be charged under the same name.
+        epsilon : number, Fraction or str
+            The most that all fits on it may ever cost.
+        neighbours : {"add-or-remove-one", "replace-one"}
+        unit : {"row", "person"}
+            Whom epsilon protects.
+        rows_per_person : int, optional
+            Of the unit person: the most rows that anyone has. Without it fits must tell people apart (``person``).
+        part_of : str, optional
+            Instead of ``epsilon``: the data set that this one is a part of. It declares that nobody has rows in two parts: then
+            only the part that spent most counts in the whole. Relation and unit are those of the whole.
+        """
+        content = check_budget(
+            dataset, epsilon, neighbours=neighbours, unit=unit, rows_per_person=rows_per_person, part_of=part_of
+        )
+        with self._appending() as appending:
+            book = Book.of(appending.entries)
+            if dataset in book.budgets:
+                raise LedgerError(
+                    f"{dataset!r} has a budget already, and a budget never changes. See it: dpoutlier ledger show {self.path}"
+                )
+            if part_of is not None:
+                whole = book.budget(part_of)
+                if whole.part_of is not None:
+                    raise LedgerError(f"{part_of!r} is itself a part of {whole.part_of!r}; parts have no parts.")
+                content = {
+                    "epsilon": None,
+                    "neighbours": whole.neighbours.value,
+                    "unit": whole.unit.value,
+                    "rows_per_person": whole.rows_per_person,
+                }
+            appending.add({"kind": "budget", "dataset": dataset, **content, "part_of": part_of, "time": _now()})
+
+    def has_anchor(self) -> bool:
+        """Whether there is an anchor to check against."""
+        return self._anchor(self.entries()) is not None
+
+    def check(self, dataset: str, guarantee: Guarantee) -> Fraction:
+        """What a fit would cost, in the unit of the budget. Raises if the budget does not cover it. Nothing is charged."""
+        book = Book.of(self.entries())
+        cost = cost_of(guarantee, book.budget(checked_name(dataset=dataset)))
+        book.check_covers(dataset, cost)
+        return cost
+
+    def reserve(self, dataset: str, guarantee: Guarantee, detector: str) -> Receipt:
+        """Charge a fit. When this returns the charge is on disk, and only then may a row be read."""  # (P10)
+        dataset = checked_name(dataset=dataset)
+        with self._appending() as appending:
+            book = Book.of(appending.entries)
+            cost = cost_of(guarantee, book.budget(dataset))
+            book.check_covers(dataset, cost)
+            entry = appending.add(
+                {
+                    "kind": "reserve",
+                    "dataset": dataset,
+                    "epsilon": str(cost),
+                    "what": f"{detector}, epsilon {number_text(guarantee.epsilon or Fraction(0))} ({guarantee.neighbours.value})",
+                    "nonce": secrets.token_hex(16),  # so that the hash in a model tells nothing but itself
+                    "time": _now(),
+                }
+            )
+        return Receipt(book.ledger, dataset, entry.number, entry.hash)
+
+    def commit(self, receipt: Receipt, release: str) -> None:
+        """Note what was released for a charge. It makes the ledger complete; the charge counts with or without it."""
+        with self._appending() as appending:
+            book = Book.of(appending.entries)
+            check_heads(appending.entries, [Head(receipt.entry, receipt.head)], "the fit")
+            if book.spendings[receipt.entry].release is not None:
+                raise LedgerError(f"entry {receipt.entry} has been committed before.")
+            # Without a time: how long a fit took would tell something about the number of rows.
+            appending.add({"kind": "commit", "reservation": receipt.entry, "release": release})
+
+    def charge(self, dataset: str, epsilon: Any, note: str) -> None:
+        """Charge something that was released without this ledger: by another program, or before it existed.
+
+        ``epsilon`` is in the relation and unit of the budget. It is charged even where it exceeds the budget, since it is spent.
+        """
+        cost = as_epsilon(epsilon)
+        if cost is None:
+            raise bad("epsilon", "finite", epsilon)
+        note, dataset = checked_name(note=note), checked_name(dataset=dataset)
+        with self._appending() as appending:
+            Book.of(appending.entries).budget(dataset)
+            entry = appending.add(
+                {
+                    "kind": "reserve",
+                    "dataset": dataset,
+                    "epsilon": str(rounded_up(cost)),
+                    "what": note,
+                    "nonce": "",
+                    **common,
+                }
+            )
+            appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE, **common})
+
+    # ----------------------------------------------------------------------------------------------------------------------
+
+    def _anchor(self, entries: list[Entry]) -> Path | None:
+        if self.anchor is not None:
+            return self.anchor
+        stored = Book.of(entries[:1]).anchor
+        return None if stored is None else Path(stored)
+
+    def _check_anchor(self, entries: list[Entry]) -> Path | None:
+        place = self._anchor(entries)
+        if place is not None:
+            check_heads(entries, heads_in(place), f"the anchor {place}")
+        return place
+
+    @contextmanager
+    def _appending(self) -> Iterator[Appending]:
+        """``append`` with the anchor: checked before anything is written, and told when it is on disk."""
+        with append(self.path) as appending:
+            place, known = self._check_anchor(appending.entries), len(appending.entries)
+            if place is not None and not os.access(place, os.W_OK):
+                raise LedgerError(f"the anchor {place} cannot be written, so nothing was charged.")
+            yield appending
+        for entry in appending.entries[known:]:
+            if place is not None:
+                write_head(place, entry)
+
+
+def check_budget(
+    dataset: str,
+    epsilon: Any,
+    *,
+    neighbours: str,
+    unit: str,
+    rows_per_person: int | None,
+    part_of: str | None,
+) -> dict[str, Any]:
+    """The content of a budget's entry, every part of it checked. Of a part: nothing, since it follows from the whole."""
+    checked_name(dataset=dataset)
+    if part_of is not None:
+        checked_name(part_of=part_of)
+        if epsilon is not None or rows_per_person is not None:
+            raise InvalidParameterError(
+                "a part has no epsilon and no rows_per_person of its own: it spends from the whole, in the unit of the whole. "
+                "Leave them out, or leave part_of out."
+            )
+        return {}
+    exact = as_epsilon(epsilon)
+    if exact is None:
+        raise bad("epsilon", "finite", epsilon, "A budget without a limit is none.")
+    if one_of(Unit, unit=unit) == Unit.ROW and rows_per_person is not None:
+        raise bad("rows_per_person", "left out for the unit row", rows_per_person, "Say unit='person' (--unit person).")
+    return {
+        "epsilon": str(exact),
+        "neighbours": one_of(Neighbours, neighbours=neighbours),
+        "unit": unit,
+        "rows_per_person": None if rows_per_person is None else at_least_one(2**31, rows_per_person=rows_per_person),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,147 @@
+"""A file that can only grow: SQLite, one table, one writer at a time, on disk before anyone goes on."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dpoutlier._files import check_output
+from dpoutlier.exceptions import LedgerError, OutputExistsError
+from dpoutlier.ledger.entries import START, Entry, check_chain, sealed
+
+__all__ = ["Appending", "append", "create_file", "read_entries"]
+
+APPLICATION, VERSION = 0x64706F6C, 1
+WAIT = 60.0  # seconds, while another process writes
+SCHEMA = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, previous TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger is never edited'); END",
+    "CREATE TRIGGER no_delete BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger is never edited'); END",
+)
+
+
+def create_file(path: Path, first: dict[str, Any]) -> Entry:
+    """A new ledger with its first entry; made aside and then linked to its name, which must be free."""
+    check_output(path, overwrite=False)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    aside, entry = Path(name), sealed(1, START, first)
+    try:
+        with closing(sqlite3.connect(aside, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            for statement in SCHEMA:
+                connection.execute(statement)
+            _insert(connection, entry)
+            connection.execute("COMMIT")
+        os.link(aside, path)  # unlike a rename, fails if the name has been taken
+        _sync_folder(path)
+    except FileExistsError:
+        raise OutputExistsError(f"{path} exists. A ledger is never replaced: choose another name.") from None
+    finally:
+        aside.unlink(missing_ok=True)
+    return entry
+
+
+def read_entries(path: Path) -> list[Entry]:
+    """All entries, with their chain checked."""
+    # Whoever may write reads as a writer: after a crash SQLite first takes back what was not finished.
+    with _connected(path, "rw" if os.access(path, os.W_OK) else "ro") as connection:
+        return _entries(connection)
+
+
+class Appending:
+    """The ledger as it is while nobody else can write to it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection, self.entries = connection, _entries(connection)
+
+    def add(self, content: dict[str, Any]) -> Entry:
+        last = self.entries[-1]
+        entry = sealed(last.number + 1, last.hash, content)
+        _insert(self._connection, entry)
+        self.entries = [*self.entries, entry]
+        return entry
+
+
+@contextmanager
+def append(path: Path) -> Iterator[Appending]:
+    """Hold the ledger for writing. What was added is on disk when the block ends; if it raises, nothing was added."""
+    with _connected(path, "rw") as connection:
+        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("BEGIN IMMEDIATE")  # from here on whoever else wants to write waits
+        try:
+            appending = Appending(connection)
+            yield appending
+            _check_kept(connection, appending, path)
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _check_kept(connection: sqlite3.Connection, appending: Appending, path: Path) -> None:
+    if _entries(connection) != appending.entries:
+        raise LedgerError(f"{path} did not keep what was written to it. Nothing was charged.")
+
+
+@contextmanager
+def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    if not path.is_file():
+        raise LedgerError(
+            f"there is no ledger {path}. Make one: dpoutlier ledger create {path} --dataset NAME --epsilon 3"
+        )
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", WAIT, isolation_level=None, uri=True)
+        ) as connection:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            _check_kind(connection, path)
+            yield connection
+    except sqlite3.Error as error:
+        locked = "locked" in str(error)
+        hint = f"another process has held it for {WAIT:g} seconds" if locked else str(error)
+        raise LedgerError(f"{path} cannot be used as a ledger: {hint}. Nothing was charged.") from None
+
+
+def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
+    ((kind,),) = connection.execute("PRAGMA application_id")
+    ((version,),) = connection.execute("PRAGMA user_version")
+    if kind != APPLICATION:
+        raise LedgerError(f"{path} is no ledger of dpoutlier.")
+    if version != VERSION:
+        raise LedgerError(f"{path} is a ledger of version {version}, which this dpoutlier does not know: upgrade it.")
+    found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+    if found != set(SCHEMA):
+        raise LedgerError(f"{path} is damaged: its tables are not those that dpoutlier made.")
+
+
+def _entries(connection: sqlite3.Connection) -> list[Entry]:
+    rows = connection.execute("SELECT number, previous, body, hash FROM entries ORDER BY number")
+    entries = [Entry(int(number), str(previous), str(body), str(of)) for number, previous, body, of in rows]
+    check_chain(entries)
+    return entries
+
+
+def _insert(connection: sqlite3.Connection, entry: Entry) -> None:
+    connection.execute(
+        "INSERT INTO entries (number, previous, body, hash) VALUES (?, ?, ?, ?)",
+        (entry.number, entry.previous, entry.body, entry.hash),
+    )
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,54 @@
+"""What a ledger gives for a reservation: where in its chain the fit is written down."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpoutlier._validate import at_least_one, bad
+
+__all__ = ["MOST_NAME", "Receipt", "checked_name"]
+
+MOST_NAME = 200
+
+
+def checked_name(**named: Any) -> str:
+    """``checked_name(dataset=dataset)``: the declared name of a data set."""
+    ((name, value),) = named.items()
+    good = isinstance(value, str) and 0 < len(value) <= MOST_NAME and value.isprintable() and value == value.strip()
+    if not good:
+        raise bad(
+            name,
+            f"a name of 1 to {MOST_NAME} printable characters, without blanks around it",
+            value[:80] if isinstance(value, str) else value,
+        )
+    return str(value)
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A reservation as it stands in a ledger. In a model file it is an anchor: a ledger without this entry is an old copy."""
+
+    ledger: str
+    """The ledger's own id, 32 hexadecimal digits."""
+    dataset: str
+    """The declared name that was charged."""
+    entry: int
+    """The number of the reservation."""
+    head: str
+    """Its hash, 64 hexadecimal digits."""
+
+    def __post_init__(self) -> None:
+        checked_name(dataset=self.dataset)
+        at_least_one(entry=self.entry)
+        for name, value, digits in (("ledger", self.ledger, 32), ("head", self.head, 64)):
+            if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
+                raise bad(f"{name} of a receipt", f"{digits} hexadecimal digits", str(value)[:80])
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Receipt:
+        return cls(**content)
