@@ -33,16 +33,18 @@ def create_anchor(path: Path) -> None:
 
 def write_head(path: Path, entry: Entry) -> None:
     """Add a line, and see it on disk. Lines are never changed, so that the file may lie where one can only append."""
-    handle = os.open(path, os.O_WRONLY | os.O_APPEND)
+    handle = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
-        os.write(handle, f"{entry.number} {entry.hash}\n".encode())
+        size = os.fstat(handle).st_size
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"  # a crash cut the last line short
+        os.write(handle, f"{chr(10) if torn else ''}{entry.number} {entry.hash}\n".encode())
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
 def heads_in(path: Path) -> list[Head]:
-    """What the anchor names. A last line that was cut short by a crash is none."""
+    """What the anchor names. A line that was cut short by a crash is none."""
     try:
         lines = path.read_text(encoding="ascii", errors="replace").split("\n")[:-1]
     except OSError as error:
@@ -50,10 +52,10 @@ def heads_in(path: Path) -> list[Head]:
             f"the anchor {path} cannot be read ({error.strerror}), so nobody can tell whether the ledger is an old copy. Put it "
             "back, or give its new place with anchor=... (--anchor)."
         ) from None
-    found = [re.fullmatch(r"([0-9]{1,15}) ([0-9a-f]{64})", line) for line in lines]
+    found = [re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line) for line in lines]
     if not all(found):
         raise LedgerError(f"the anchor {path} is damaged: line {found.index(None) + 1} is none that a ledger writes.")
-    return [Head(int(match[1]), match[2]) for match in found if match]
+    return [Head(int(match[1]), match[3]) for match in found if match and len(match[3] or "") == 64]
 
 
 def check_heads(entries: Sequence[Entry], heads: Sequence[Head], where: str) -> None:

@@ -246,11 +246,11 @@ class Ledger:
                     "dataset": dataset,
                     "epsilon": str(rounded_up(cost)),
                     "what": note,
-                    "nonce": "",
-                    **common,
+                    "nonce": secrets.token_hex(16),
+                    "time": _now(),
                 }
             )
-            appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE, **common})
+            appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE})
 
     # ----------------------------------------------------------------------------------------------------------------------
 
