@@ -281,7 +281,7 @@ def test_an_anchor_makes_an_old_copy_useless(tmp_path):
     ledger.reserve("patients", ONE, "DPForest")
     shutil.copy(old, ledger.path)
     for use in (ledger.verify, lambda: ledger.reserve("patients", ONE, "DPForest"), lambda: ledger.balance("patients")):
-        with pytest.raises(LedgerError, match="old copy: it ends at entry 2, and the anchor .* knows entry 3"):
+        with pytest.raises(LedgerError, match=r"old copy: it ends at entry 2, and the anchor .* knows entry 3"):
             use()
 
 
@@ -353,7 +353,7 @@ def test_a_failed_creation_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"not a data base, but long enough to be looked at as one" * 40])
 def test_what_is_no_ledger_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(LedgerError, match="no ledger|cannot be used as a ledger"):
+    with pytest.raises(LedgerError, match=r"no ledger|cannot be used as a ledger"):
         Ledger(tmp_path / "x").entries()
     assert (tmp_path / "x").read_bytes() == content
 
