@@ -6,6 +6,7 @@ from pathlib import Path
 
 os.environ["COLUMNS"] = os.environ["TERMINAL_WIDTH"] = "100"
 
+from typer.models import CommandInfo
 from typer.testing import CliRunner
 
 from dpoutlier.cli.app import app
@@ -26,13 +27,24 @@ This page is written by `make manual` from what `--help` prints.
 """
 
 
+def commands() -> list[list[str]]:
+    """The words of every command, those of groups after the others."""
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    alone = [[name_of(command)] for command in app.registered_commands]
+    return alone + [[str(name), name_of(one)] for name, group in groups.items() for one in group.registered_commands]
+
+
+def name_of(command: CommandInfo) -> str:
+    """The word for a command."""
+    return command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+
+
 def manual() -> str:
     """The page."""
     parts = [INTRODUCTION]
-    for command in app.registered_commands:
-        name = getattr(command.callback, "__name__", "")
-        printed = CliRunner().invoke(app, [name, "--help"], prog_name="dpoutlier").output
-        parts.append(f"## dpoutlier {name}\n\n```text\n{printed.strip()}\n```\n")
+    for words in commands():
+        printed = CliRunner().invoke(app, [*words, "--help"], prog_name="dpoutlier").output
+        parts.append(f"## dpoutlier {' '.join(words)}\n\n```text\n{printed.strip()}\n```\n")
     return "\n".join(parts)
 
 

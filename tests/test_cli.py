@@ -539,9 +539,16 @@ def test_what_merge_refuses(folder):
 # Help ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", sorted(command.callback.__name__ for command in app.registered_commands))
-def test_every_command_has_help_with_an_example(command):
-    assert f"Example: dpoutlier {command}" in run(command, "--help")
+COMMANDS = [[one.callback.__name__] for one in app.registered_commands] + [
+    [group.name, one.name or one.callback.__name__.replace("_", "-")]
+    for group in app.registered_groups
+    for one in group.typer_instance.registered_commands
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(words):
+    assert f"Example: dpoutlier {' '.join(words)}" in run(*words, "--help")
 
 
 def test_the_manual_is_what_help_prints():

@@ -30,7 +30,7 @@ app = typer.Typer(
 )
 for command in (demo, features, plan, fit, score, explain, export, merge, inspect, reproduce):
     app.command()(command)
-app.add_typer(ledger)
+app.add_typer(ledger, name="ledger")
 
 
 @app.callback(invoke_without_command=True)
