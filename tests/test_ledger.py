@@ -74,9 +74,18 @@ def test_a_fit_without_a_price_in_the_unit_is_refused(guarantee, budget, message
 
 @given(st.fractions(min_value=Fraction(1, 10**11), max_value=100, max_denominator=10**18))
 def test_a_cost_is_rounded_up_and_by_less_than_a_billionth_of_a_thousandth(epsilon):
-    up = rounded_up(epsilon)
-    assert epsilon <= up < epsilon + Fraction(1, 10**12)
-    assert Fraction(number_text(up)) == up
+    up, unit = rounded_up(epsilon), Fraction(1, 10**12)
+    assert epsilon <= up < epsilon + unit
+    assert up.denominator <= 10**12
+    for told in (up, -up):
+        assert Fraction(number_text(told, down=True)) <= told <= Fraction(number_text(told))
+        assert Fraction(number_text(told)) - Fraction(number_text(told, down=True)) <= unit
+
+
+def test_three_thirds_are_a_whole(ledger):
+    for _ in range(9):
+        ledger.reserve("patients", of("1/3"), "DPForest")
+    assert ledger.balance("patients").left == 0
 
 
 # What fits cost together --------------------------------------------------------------------------------------------------
@@ -320,6 +329,13 @@ def test_a_missing_or_damaged_anchor_stops_everything_and_a_moved_one_can_be_nam
     moved.write_text("nonsense\n")
     with pytest.raises(LedgerError, match="damaged: line 1"):
         again.verify()
+
+
+def test_an_anchor_that_was_emptied_stops_everything(tmp_path):
+    ledger = anchored(tmp_path)
+    (tmp_path / "elsewhere").write_text("")
+    with pytest.raises(LedgerError, match="is empty"):
+        ledger.reserve("patients", ONE, "DPForest")
 
 
 def test_an_anchor_of_another_ledger_is_noticed(tmp_path):

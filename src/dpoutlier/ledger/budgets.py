@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -26,15 +27,14 @@ class Unit(StrEnum):
 
 
 def rounded_up(epsilon: Fraction) -> Fraction:
-    """To twelve decimal places, never down: a ledger may not forget a part of what was spent."""
-    return Fraction(-(-epsilon.numerator * 10**PLACES // epsilon.denominator), 10**PLACES)
+    """As it is, or with a long denominator to twelve decimal places, never down: a ledger may not forget a part of what was spent."""
+    return epsilon if epsilon.denominator <= 10**PLACES else Fraction(math.ceil(epsilon * 10**PLACES), 10**PLACES)
 
 
-def number_text(epsilon: Fraction) -> str:
-    """In decimals, exact for whatever stands in a ledger."""
-    up = rounded_up(abs(epsilon))
-    text = f"{Decimal(int(up * 10**PLACES)).scaleb(-PLACES).normalize():f}"
-    return f"-{text}" if epsilon < 0 else text
+def number_text(epsilon: Fraction, *, down: bool = False) -> str:
+    """In decimals. Where twelve of them do not do, rounded up, as what was spent should be, or down, as what is left."""
+    units = math.floor(epsilon * 10**PLACES) if down else math.ceil(epsilon * 10**PLACES)
+    return f"{Decimal(units).scaleb(-PLACES).normalize():f}"
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Book:
         left, budget = self.left(dataset), self.budget(dataset)
         if cost > left:
             raise BudgetExceededError(
-                f"the budget of {dataset!r} has {number_text(left)} left of {number_text(self._total(dataset))}, and this fit "
+                f"the budget of {dataset!r} has {number_text(left, down=True)} left of {number_text(self._total(dataset))}, and this fit "
                 f"would cost {number_text(cost)} ({budget.neighbours.value}, {budget.protects}). No row was read and nothing was "
                 "charged. Use a smaller epsilon, or fit on other people."
             )

@@ -126,7 +126,7 @@ class Ledger:
         """
         entries = self.entries()
         book = Book.of(entries)
-        if head is not None and head not in {entry.hash for entry in entries}:
+        if head is not None and head.strip().lower() not in {entry.hash for entry in entries}:
             raise LedgerError(
                 f"the ledger has no entry with the hash {head[:80]!r}: it is an old copy or another ledger, or the hash is "
                 "mistyped."
@@ -263,7 +263,12 @@ class Ledger:
     def _check_anchor(self, entries: list[Entry]) -> Path | None:
         place = self._anchor(entries)
         if place is not None:
-            check_heads(entries, heads_in(place), f"the anchor {place}")
+            heads = heads_in(place)
+            if not heads and len(entries) > 1:
+                raise LedgerError(
+                    f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back."
+                )
+            check_heads(entries, heads, f"the anchor {place}")
         return place
 
     @contextmanager
