@@ -27,7 +27,7 @@ class Unit(StrEnum):
 
 
 def rounded_up(epsilon: Fraction) -> Fraction:
-    """As it is, or with a long denominator to twelve decimal places, never down: a ledger may not forget a part of what was spent."""
+    """As it is, or with a long denominator to twelve decimal places, never down: what was spent may not be forgotten in part."""
     return epsilon if epsilon.denominator <= 10**PLACES else Fraction(math.ceil(epsilon * 10**PLACES), 10**PLACES)
 
 
@@ -197,9 +197,9 @@ class Book:
         left, budget = self.left(dataset), self.budget(dataset)
         if cost > left:
             raise BudgetExceededError(
-                f"the budget of {dataset!r} has {number_text(left, down=True)} left of {number_text(self._total(dataset))}, and this fit "
-                f"would cost {number_text(cost)} ({budget.neighbours.value}, {budget.protects}). No row was read and nothing was "
-                "charged. Use a smaller epsilon, or fit on other people."
+                f"the budget of {dataset!r} has {number_text(left, down=True)} left of {number_text(self._total(dataset))}, and "
+                f"this fit would cost {number_text(cost)} ({budget.neighbours.value}, {budget.protects}). No row was read and "
+                "nothing was charged. Use a smaller epsilon, or fit on other people."
             )
 
     def balance(self, dataset: str) -> Balance:
