@@ -166,6 +166,10 @@ export class Histogram {
 
   /** Moves the threshold, to few figures but at the ends, which are exact: at the upper one no point is above. */
   #to(value) {
+    if (value <= this.low || value >= this.high) {
+      this.moved(value <= this.low ? this.low : this.high);
+      return;
+    }
     const fine = this.step / 10;
     const digits = Math.min(100, Math.max(0, -Math.floor(Math.log10(fine) + 1e-9)));
     const rounded = Number((Math.round(value / fine) * fine).toFixed(digits));
