@@ -440,6 +440,20 @@ def test_other_encodings_and_separators_are_read_and_said(visit, key, detectors)
 
 
 @needs_chromium
+def test_the_same_file_is_scored_by_the_model_that_is_chosen_next(visit, key):
+    points = made_patients(30, 19).assign(x=0.5, y=np.linspace(0, 1, 30))
+    page = visit.open(key, "patients")
+    visit.score(points.to_csv(index=False))
+    page.select_option("#model-select", "markup")
+    expect(page.locator("#problem-text")).to_contain_text("which the model needs")
+    expect(page.locator("#result")).to_be_hidden()
+    page.select_option("#model-select", "plain")
+    expect(page.locator("#threshold-origin")).to_contain_text("95th percentile")
+    expect(page.locator("#problem")).to_be_hidden()
+    assert summary(page).startswith("30 points")
+
+
+@needs_chromium
 def test_records_are_found_and_read_as_pythons_csv_reader_does(visit, server):
     rng = np.random.default_rng(11)
     texts = ["".join(rng.choice([*'a", \n\r;ü'], rng.integers(1, 24)).tolist()) for _ in range(3000)]

@@ -2,7 +2,7 @@
 
 import { explain } from "./api.js";
 import { $, el, svg } from "./dom.js";
-import { short } from "./words.js";
+import { count, short } from "./words.js";
 
 const SHOWN = 12;
 
@@ -38,11 +38,11 @@ export class ExplanationPanel {
     Object.assign(this, { result, row, said: null });
     this.panel.hidden = false;
     document.body.classList.add("explaining");
-    $("explanation-title").textContent = `Row ${row + 1}`;
+    $("explanation-title").textContent = `Row ${count(row + 1)}`;
     this.table.mark(row);
     $("explanation-previous").disabled = this.table.beside(row, -1) === null;
     $("explanation-next").disabled = this.table.beside(row, 1) === null;
-    if (focus) $("explanation-title").focus();
+    if (focus) $("explanation-title").focus({ preventScroll: true });
     this.panel.setAttribute("aria-busy", "true");
     try {
       const answer = await explain(result.model.id, result.points.part(row, row + 1), waiting.signal);

@@ -15,7 +15,8 @@ import { themeButton } from "./theme.js";
 import { count, many, percent, short } from "./words.js";
 
 const narrow = matchMedia("(max-width: 959px)"); // one column, as in page.css
-const state = { model: null, points: null, typed: null, result: null, running: null };
+/** `given` are the last points from a file or the clipboard, `points` those with a result. */
+const state = { model: null, given: null, points: null, typed: null, result: null, running: null };
 const table = new Table((row) => panel.open(state.result, row));
 const panel = new ExplanationPanel(table, (row) => table.focus(row), tell);
 const histogram = new Histogram($("histogram"), (value) => moveThreshold(value, "You moved it."));
@@ -107,9 +108,9 @@ async function chooseModel() {
   }
   showModel(state.model);
   rowForm(state.model);
-  const { points } = state;
+  state.typed = null; // another model's row
   forgetResult();
-  if (points !== null && state.typed === null) await run(points); // the same file by another model
+  if (state.given !== null) await run(state.given); // the same file by another model
 }
 
 // Points ---------------------------------------------------------------------------------------------------------------
@@ -120,7 +121,8 @@ async function giveFile(file) {
   try {
     const bytes = new Uint8Array(await file.arrayBuffer());
     state.typed = null;
-    await run(pointsOf(bytes, file.name, names()));
+    state.given = pointsOf(bytes, file.name, names());
+    await run(state.given);
   } catch (error) {
     if (!(error instanceof PointsProblem)) error = new PointsProblem(`${file.name} cannot be read: ${error.message}`);
     forgetResult();
@@ -131,7 +133,8 @@ async function giveFile(file) {
 async function giveText(text) {
   try {
     state.typed = null;
-    await run(pointsOfText(text, "pasted rows", names()));
+    state.given = pointsOfText(text, "pasted rows", names());
+    await run(state.given);
   } catch (error) {
     forgetResult();
     tell(error);
@@ -143,7 +146,7 @@ async function giveRow() {
   if (row === null) return;
   const rows = [...(state.typed ?? []), row];
   if (await run(pointsOfRows(names(), rows, "typed rows"))) {
-    state.typed = rows;
+    Object.assign(state, { typed: rows, given: null });
     showPoints();
     panel.open(state.result, rows.length - 1);
   }

@@ -44,7 +44,8 @@ export class Table {
     const own = [
       ["rank", "Rank"], ["row", "Row"], ["score", "Score"], ["outside", "Bounds"], ["prediction", "Prediction"],
     ].map(([key, text]) => this.#heading(key, text, "own"));
-    const given = this.result.points.header.map((name, j) => this.#heading(j, name, "given"));
+    const features = new Set(this.result.model.features.map((feature) => feature.name));
+    const given = this.result.points.header.map((name, j) => this.#heading(j, name, features.has(name) ? "feature" : "other"));
     $("table-header").replaceChildren(...own, ...given);
     this.#sorted();
   }
@@ -111,7 +112,7 @@ export class Table {
     const { result } = this;
     const score = result.scores[row];
     const known = !Number.isNaN(score);
-    const opener = el("button", { type: "button", className: "opener", tabIndex: -1, "aria-label": `Explain row ${row + 1}` }, count(row + 1));
+    const opener = el("button", { type: "button", className: "opener", tabIndex: -1, "aria-label": `Explain row ${count(row + 1)}` }, count(row + 1));
     const line = el("tr", {},
       el("td", { className: "figure" }, known ? count(result.rank[row]) : ""),
       el("th", { scope: "row", className: "figure" }, opener),
@@ -170,12 +171,17 @@ export class Table {
     this.lines.find((line) => Number(line.dataset.row) === row)?.querySelector(".opener").focus();
   }
 
-  /** Turns to the page that has the row. */
+  /** Turns to the page that has the row, and scrolls to it inside the table's box. */
   bring(row) {
     const page = Math.floor(this.order.indexOf(row) / PAGE);
     this.current = row;
     if (page !== this.page) this.turn(page);
     this.#reachable();
+    const line = this.lines.find((one) => Number(one.dataset.row) === row);
+    const box = this.body.closest(".table-box");
+    const head = $("table-header").offsetHeight;
+    const last = line.offsetTop + line.offsetHeight - box.clientHeight;
+    box.scrollTop = Math.min(Math.max(box.scrollTop, last), line.offsetTop - head);
   }
 
   /** The row before or after another, or null. */
