@@ -6,6 +6,7 @@ import asyncio
 import gc
 import multiprocessing
 import os
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -162,6 +163,7 @@ async def _watch(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
         await asyncio.sleep(LOOK)
         if parent is not None and os.getppid() != parent.pid:
             log("parent-gone", "error")
+            shutil.rmtree(shelf.settings.shared or "", ignore_errors=True)  # which the parent would have done
             os.kill(os.getpid(), signal.SIGTERM)
             return
         metrics.tally.write()
