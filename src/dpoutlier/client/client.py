@@ -275,6 +275,6 @@ def _threshold_for(served: ServedModel, target_fpr: Any) -> float | None:
     except ServerError as error:
         if error.status != 400:
             raise
-        kind = ThresholdNotSetError if error.code == "no-threshold" else InvalidParameterError
+        kind = ThresholdNotSetError if served.description.target_fpr is None else InvalidParameterError
         text = str(error)
     raise kind(text)

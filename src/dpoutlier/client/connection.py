@@ -186,7 +186,7 @@ class Connection:
 def _pieces(response: Any, path: str, end: float) -> Iterator[bytes]:
     """The body of an answer; refused if it is larger, or takes longer, than any answer should."""
     size = 0
-    while piece := response.read(PIECE):
+    while piece := response.read1(PIECE):
         yield piece
         size += len(piece)
         if size > MOST_BYTES or time.monotonic() > end:

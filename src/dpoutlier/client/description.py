@@ -34,6 +34,8 @@ class Description:
     person: str | None
     """The column that tells people apart: points may have it, and it is not sent."""
     threshold: float | None
+    target_fpr: float | None
+    """The rate that the fit aimed at; None if no histogram of scores was bought."""
     limits: Limits
     statement: PrivacyStatement
     publishable: bool
@@ -50,6 +52,7 @@ class Description:
                 domain=_domain(content["features"], named=content["named"] is True),
                 person=None if content["person"] is None else str(content["person"]),
                 threshold=threshold_of(content["threshold"]),
+                target_fpr=None if content["target_fpr"] is None else float(content["target_fpr"]),
                 limits=Limits(*(max(1, int(limits[field.name])) for field in fields(Limits))),
                 statement=statement_of(content["statement"], str(content["statement_text"])),
                 publishable=content["publishable"] is True,
@@ -89,7 +92,9 @@ def _domain(features: list[dict[str, Any]], *, named: bool) -> Domain:
 def _category(feature: dict[str, Any]) -> Category | None:
     if feature["kind"] == "number":
         return None
-    return Category.from_json({name: feature[name] for name in ("levels", "numeric", "ordered", "other")})
+    other = feature["other"] is True  # told as the last of the levels
+    flags = {name: feature[name] is True for name in ("numeric", "ordered")}
+    return Category.from_json({"levels": feature["levels"][: len(feature["levels"]) - other], "other": other, **flags})
 
 
 class ToldStatement(PrivacyStatement):
