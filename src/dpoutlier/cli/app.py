@@ -6,16 +6,19 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.cli.audit_log import audit_log
 from dpoutlier.cli.demo import demo
 from dpoutlier.cli.explain import explain
 from dpoutlier.cli.export import export
 from dpoutlier.cli.features import features
 from dpoutlier.cli.fit import fit
 from dpoutlier.cli.inspect import inspect
+from dpoutlier.cli.keys import keys
 from dpoutlier.cli.merge import merge
 from dpoutlier.cli.plan import plan
 from dpoutlier.cli.reproduce import reproduce
 from dpoutlier.cli.score import score
+from dpoutlier.cli.serve import serve
 
 __all__ = ["app", "main"]
 
@@ -27,8 +30,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, features, plan, fit, score, explain, export, merge, inspect, reproduce):
+for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, reproduce):
     app.command()(command)
+for group in (keys, audit_log):
+    app.add_typer(group)
 
 
 @app.callback(invoke_without_command=True)

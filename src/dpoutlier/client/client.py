@@ -28,18 +28,19 @@ from dpoutlier.statement import PrivacyStatement
 __all__ = ["Client"]
 
 MODEL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-NEED_THE_MODEL = (
-    "count_intervals",
-    "estimator",
-    "export_scores",
-    "fitted_model",
-    "guarantee_",
-    "model_",
-    "save",
-    "walk",
-)
-
 T = TypeVar("T")
+
+
+class NeedsTheModel:
+    """What a fitted detector has and a client has not: to ask for it is an ``AttributeError`` that says what to do."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, client: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{self.name} needs the model itself, and a client has none. Load the model file: dpoutlier.load(path).{self.name}"
+        )
 
 
 class Client(ScoresPoints):
@@ -101,12 +102,14 @@ class Client(ScoresPoints):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __getattr__(self, name: str) -> Any:
-        if name in NEED_THE_MODEL:
-            raise AttributeError(
-                f"{name} needs the model itself, and a client has none. Load the model file: dpoutlier.load(path).{name}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    count_intervals = NeedsTheModel()
+    estimator = NeedsTheModel()
+    export_scores = NeedsTheModel()
+    fitted_model = NeedsTheModel()
+    guarantee_ = NeedsTheModel()
+    model_ = NeedsTheModel()
+    save = NeedsTheModel()
+    walk = NeedsTheModel()
 
     def close(self) -> None:
         """Close the connections. The next call opens them again."""
@@ -266,15 +269,13 @@ def _models(connection: Connection) -> list[dict[str, Any]]:
 
 def _threshold_for(served: ServedModel, target_fpr: Any) -> float | None:
     """The server's threshold, or its refusal as the error that a model raises here."""
-    try:
-        number = float(target_fpr)
-    except (TypeError, ValueError):
-        number = checked_share(target_fpr=target_fpr)  # refused in its words
+    none_bought = served.description.target_fpr is None
+    number = 0.5 if none_bought else checked_share(target_fpr=target_fpr)
     try:
         return served.threshold_for(number)
     except ServerError as error:
         if error.status != 400:
             raise
-        kind = ThresholdNotSetError if served.description.target_fpr is None else InvalidParameterError
-        text = str(error)
+        kind = ThresholdNotSetError if none_bought else InvalidParameterError
+        text = str(error).removeprefix("target_fpr: ")
     raise kind(text)

@@ -51,9 +51,18 @@ class BatchScorer:
         For a message: ``first`` is the number of the batch's first row, if it is known, and ``whole`` says that there is no other
         batch.
         """
-        domain = self.detector.fitted_domain()
         with np.errstate(all="ignore"):
-            columns = tables.columns(features, domain)
+            columns = tables.columns(features, self.detector.fitted_domain())
+        told = self.of_columns(columns)
+        if told is None:
+            raise tables.missing_value(features, self.detector.fitted_domain(), first, whole=whole)
+        return told
+
+    def of_columns(self, columns: Sequence[NDArray[np.float64]]) -> Told | None:
+        """What is told of points whose values are numbers already, as ``tables.columns`` makes them.
+
+        None: some point misses a value, and that is to be an error.
+        """
         known = self._known(columns)
         if known is None:
             scores = self._scores(columns)
@@ -61,7 +70,7 @@ class BatchScorer:
             scores = np.full(len(known), np.nan)
             scores[known] = self._scores([column[known] for column in columns])
         else:
-            raise tables.missing_value(features, domain, first, whole=whole)
+            return None
         told: dict[str, NDArray[Any]] = {self.score: scores}
         if self.outside is not None:
             told[self.outside] = self._outside(columns)

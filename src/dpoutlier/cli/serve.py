@@ -1,0 +1,77 @@
+"""``dpoutlier serve``: answer queries with models."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+__all__ = ["serve"]
+
+
+def serve(
+    models: Annotated[list[str], typer.Argument(help="Model files, each as PATH or as ID=PATH.")],
+    keys: Annotated[Path | None, typer.Option(help="File of keys, made with 'dpoutlier keys create'.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Answer whoever reaches the server, without keys.")] = False,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")] = 8765,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer.")] = 1,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate for TLS, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="Audit log to append to: who asked what when, never the points.")
+    ] = None,
+    max_bytes: Annotated[str, typer.Option(help="Most bytes of a body, such as 16MiB.")] = "16MiB",
+    max_rows: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most points of a request.")] = 100_000,
+    explain_rows: Annotated[int, typer.Option(min=1, max=10_000, help="Most points to explain in a request.")] = 50,
+    rate: Annotated[
+        float, typer.Option(min=0, help="Requests a second for each key, over all workers; 0: no limit.")
+    ] = 0,
+    body_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Most seconds for a body to arrive.")] = 20,
+    secret_models: Annotated[
+        bool, typer.Option("--secret-models", help="Serve keyed models too, which must stay with the custodian.")
+    ] = False,
+) -> None:
+    """Answer queries with models, free of privacy cost, over HTTP, with a page for people.
+
+    Example: dpoutlier serve model.dpo --keys keys.json
+    """
+    with errors_for_people():
+        from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+
+        if (keys is None) == (not open_):
+            raise InvalidParameterError(
+                "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
+            )
+        try:
+            import fastapi  # noqa: F401, PLC0415
+            import prometheus_client  # noqa: F401, PLC0415
+            import uvicorn  # noqa: F401, PLC0415
+        except ModuleNotFoundError as error:
+            raise InvalidParameterError(
+                f"the server needs {error.name}, which is not installed: pip install 'dpoutlier[server]'"
+            ) from None
+        from dpoutlier.server.run import serve as run  # noqa: PLC0415
+        from dpoutlier.server.settings import Settings  # noqa: PLC0415
+        from dpoutlier.server.shelf import named_models  # noqa: PLC0415
+
+        run(
+            Settings(
+                models=named_models(models),
+                keys=None if keys is None else str(keys.absolute()),
+                secret_models=secret_models,
+                host=host,
+                port=port,
+                workers=workers,
+                tls_cert=None if tls_cert is None else str(tls_cert.absolute()),
+                tls_key=None if tls_key is None else str(tls_key.absolute()),
+                audit=None if audit is None else str(audit.absolute()),
+                max_bytes=bytes_of("--max-bytes", max_bytes),
+                max_rows=max_rows,
+                explain_rows=explain_rows,
+                rate=rate,
+                body_seconds=body_seconds,
+            )
+        )

@@ -1,0 +1,1 @@
+"""The trusted server: it loads models and scores with them. No route sees reference rows."""

@@ -1,0 +1,78 @@
+"""Scores as they go out: JSON, CSV or Arrow. Floats are written so that they read back to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pydantic_core import to_json
+
+from dpoutlier.detectors.batches import Told
+from dpoutlier.detectors.frames import ADDED
+from dpoutlier.server.bodies import KINDS
+from dpoutlier.server.shelf import Served, number
+
+__all__ = ["CONTENT_TYPES", "WRITERS"]
+
+CONTENT_TYPES = {kind: name.encode() + (b"; charset=utf-8" if kind == "csv" else b"") for name, kind in KINDS.items()}
+SCORE, OUTSIDE, PREDICTION = ADDED
+
+
+def _lists(told: Told) -> list[list[Any] | None]:
+    """Scores, outside, predictions; None for what is not told of a point, and for predictions without a threshold."""
+    found: list[list[Any] | None] = []
+    for name in ADDED:
+        values = told.columns.get(name)
+        column = None if values is None else values.tolist()
+        if column is not None and told.known is not None:
+            column = [value if known else None for value, known in zip(column, told.known.tolist(), strict=True)]
+        found.append(column)
+    return found
+
+
+def to_json_body(told: Told, served: Served, threshold: float | None) -> bytes:
+    scores, outside, prediction = _lists(told)
+    content = {
+        "model": served.name,
+        "release": served.release,
+        "n": len(told.columns[SCORE]),
+        "threshold": number(threshold),
+        SCORE: scores,
+        OUTSIDE: outside,
+        PREDICTION: prediction,
+    }
+    return to_json(content)
+
+
+def to_csv_body(told: Told, served: Served, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
+    scores, outside, prediction = _lists(told)
+    names = [name for name in ADDED if name in told.columns]
+    words = {True: "true", False: "false", None: ""}
+    columns = [
+        ["" if value is None else repr(value) for value in scores or []],
+        [words[value] for value in outside or []],
+    ]
+    if prediction is not None:
+        columns.append(["" if value is None else str(value) for value in prediction])
+    lines = [",".join(names), *(",".join(row) for row in zip(*columns, strict=True))]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def to_arrow_body(told: Told, served: Served, threshold: float | None) -> Any:
+    absent = None if told.known is None else ~told.known
+    arrays = [pa.array(values, mask=absent) for values in told.columns.values()]
+    metadata = {"release": served.release} | ({} if threshold is None else {"threshold": repr(threshold)})
+    types = {SCORE: pa.float64(), OUTSIDE: pa.bool_(), PREDICTION: pa.int64()}
+    schema = pa.schema([(name, types[name]) for name in told.columns], metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return sink.getvalue().to_pybytes()
+
+
+WRITERS: dict[str, Callable[[Told, Served, float | None], bytes]] = {
+    "json": to_json_body,
+    "csv": to_csv_body,
+    "arrow": to_arrow_body,
+}

@@ -1,0 +1,158 @@
+"""The application: routes with their OpenAPI description, inside the envelope; models are loaded before it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from dpoutlier.server import metrics
+from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
+from dpoutlier.server.guard import Guard
+from dpoutlier.server.logs import log
+from dpoutlier.server.openapi import DESCRIPTIONS
+from dpoutlier.server.routes import Handler, Routes
+from dpoutlier.server.settings import Settings
+from dpoutlier.server.shelf import Shelf
+
+__all__ = ["app_from_environment", "create_app"]
+
+LOOK = 0.5
+"""Seconds between looks at files that may have been replaced."""
+
+
+class Lean(APIRoute):
+    """A route that FastAPI matches and describes, and whose handler is called without its help: that takes longer than to score."""
+
+    def __init__(self, path: str, handler: Handler, methods: list[str], **described: Any) -> None:
+        super().__init__(path, _described, methods=methods, response_model=None, description=" ", **described)
+        self.handler, self.app = handler, self._answer
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["exchange"].route = self.path
+        await send_reply(await self.handler(scope, receive), send)
+
+
+def _described() -> None:
+    """Stands for a handler whose parameters are described by hand."""
+
+
+async def send_reply(reply: Reply, send: Send) -> None:
+    headers = [*reply.headers, (b"content-length", str(len(reply.body)).encode())]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+def create_app(settings: Settings) -> Envelope:
+    """The application of one worker. Its models are loaded when it starts."""
+    shelf, guard = Shelf(settings), Guard(settings.keys)
+    routes = Routes(settings, shelf, guard)
+    audit = None if settings.audit is None else AuditLog(settings.audit)
+
+    @asynccontextmanager
+    async def lifespan(_: Any) -> AsyncIterator[None]:
+        await asyncio.get_running_loop().run_in_executor(None, _start, shelf)
+        watching = asyncio.create_task(_watch(shelf, guard, audit))
+        routes.reasons = []
+        log("ready", models=len(shelf.served))
+        try:
+            yield
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+            routes.threads.shutdown()
+            if audit is not None:
+                audit.sync()
+            log("stopped")
+
+    app = FastAPI(
+        title="dpoutlier",
+        version="1",
+        description="Outlier scores from models that were fitted under differential privacy. Queries cost no budget.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+
+    async def openapi(_scope: Scope, _: Receive) -> Reply:
+        from pydantic_core import to_json  # noqa: PLC0415
+
+        return Reply(to_json(app.openapi()))
+
+    table: list[tuple[str, Handler, list[str], str]] = [
+        ("/v1/models/{model}/score", routes.score, ["POST"], "score"),
+        ("/v1/models/{model}/explain", routes.explain, ["POST"], "explain"),
+        ("/v1/models/{model}", routes.model, ["GET"], "model"),
+        ("/v1/models", routes.models, ["GET"], "models"),
+        ("/healthz", routes.health, ["GET"], "health"),
+        ("/readyz", routes.ready, ["GET"], "ready"),
+        ("/metrics", routes.metrics, ["GET"], "metrics"),
+        ("/openapi.json", openapi, ["GET"], "openapi"),
+        ("/static/{name}", routes.page, ["GET"], "static"),
+        ("/", routes.page, ["GET"], "page"),
+    ]
+    app.router.routes[:] = [
+        Lean(path, handler, methods, name=name, **DESCRIPTIONS.get(name, {"include_in_schema": False}))
+        for path, handler, methods, name in table
+    ]
+
+    async def routed(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            asked = scope["method"]
+            scope = {
+                **scope,
+                "app": app,
+                "method": "GET" if asked == "HEAD" else asked,
+            }  # app: so that no match is an exception
+        await app.router(scope, receive, send)
+
+    envelope = Envelope(routed, audit)
+    envelope.openapi = app.openapi  # type: ignore[attr-defined]
+    envelope.routes = routes  # type: ignore[attr-defined]
+    routes.extra_reasons = lambda: [] if envelope.audit_works else ["the audit log cannot be written"]
+    return envelope
+
+
+def _start(shelf: Shelf) -> None:
+    shelf.load_all()
+    for name in shelf.served:
+        metrics.LOADS.labels(name, "loaded").inc()
+        metrics.MODEL_CURRENT.labels(name).set(1)
+
+
+async def _watch(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
+    """Look after files that are replaced, and after the parent process."""
+    loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
+    while True:
+        await asyncio.sleep(LOOK)
+        if parent is not None and os.getppid() != parent.pid:
+            log("parent-gone", "error")
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        keys = guard.refresh()
+        if keys is not None:
+            log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
+        for name, path in shelf.changed():
+            error = await loop.run_in_executor(None, shelf.reload, name, path)
+            result = "loaded" if error is None else "failed"
+            metrics.LOADS.labels(name, result).inc()
+            metrics.MODEL_CURRENT.labels(name).set(error is None)
+            log(f"model-{result}", "info" if error is None else "error", model=name, error=error)
+        if audit is not None:
+            await loop.run_in_executor(None, audit.sync)
+
+
+def app_from_environment() -> Envelope:
+    """The application of a worker process, as the settings in its environment say."""
+    return create_app(Settings.from_environment())

@@ -1,0 +1,63 @@
+"""Explanations as they go out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from pydantic_core import to_json
+
+from dpoutlier.detectors.explanation import Explanation
+from dpoutlier.server.points import Points
+from dpoutlier.server.shelf import Served
+
+__all__ = ["explanations_body"]
+
+
+def explanations_body(served: Served, points: Points, values: Any) -> bytes:
+    """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
+    found = served.detector.explain(values)
+    outside = np.asarray(served.domain.outside(np.stack(points.columns, axis=1)).any(axis=1))
+    labels = served.detector.labels(found.scores).tolist() if served.detector.has_threshold() else None
+    content = {
+        "model": served.name,
+        "release": served.release,
+        "typical_score": found.typical_score,
+        "features": list(found.features),
+        "explanations": [
+            _one(found, point, points, bool(outside[point]), None if labels is None else labels[point])
+            for point in range(len(found))
+        ],
+    }
+    return to_json(content)
+
+
+def _one(found: Explanation, point: int, points: Points, outside: bool, label: int | None) -> dict[str, Any]:
+    counterfactual = found.counterfactual(point)
+    return {
+        "outlier_score": float(found.scores[point]),
+        "outside_bounds": outside,
+        "prediction": label,
+        "note": found.note(point),
+        "counterfactual": None if counterfactual is None else str(counterfactual),
+        "contributions": found.contributions[point].tolist(),
+        "empty": [_share(share) for share in found.empty[point].tolist()],
+        "rows": [_row(found, point, points, *ranked) for ranked in found.ranking(point)],
+    }
+
+
+def _row(found: Explanation, point: int, points: Points, feature: str, adds: float, empty: float) -> dict[str, Any]:
+    instead = found.instead(feature, point)
+    return {
+        "feature": feature,
+        "value": found.value(feature, point, points.value(point, found.features.index(feature))),
+        "adds": adds,
+        "instead": instead[0],
+        "then": (instead[1] or None) if len(instead) > 1 else None,
+        "empty": _share(empty),
+    }
+
+
+def _share(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,61 @@
+"""Points from JSON: objects by name, or lists in the order of the features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import from_json
+
+from dpoutlier.domain import Domain
+from dpoutlier.server.points import Points, absent_column, columns_of_values, too_many_rows
+from dpoutlier.server.refusals import Refusal
+
+__all__ = ["json_points"]
+
+FORM = 'send {"points": [{"feature": value, ...}, ...]} or {"points": [[value, ...], ...]}'
+
+
+def json_points(body: bytes, domain: Domain, person: str | None, most_rows: int) -> Points:  # noqa: ARG001 - names are looked up
+    """The points of a body; other names in them than those of features are ignored."""
+    try:
+        content = from_json(body, cache_strings="keys")
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise Refusal("malformed-body", f"the body must be a JSON object: {FORM}.")
+    points = content.get("points")
+    if not isinstance(points, list):
+        raise Refusal("malformed-body", f"the body must have a list of points: {FORM}.")
+    if len(points) > most_rows:
+        raise too_many_rows(most_rows)
+    kinds = set(map(type, points))
+    if kinds <= {dict}:
+        values = _by_name(points, domain)
+    elif kinds == {list}:
+        values = _by_place(points, domain)
+    else:
+        raise Refusal("malformed-body", f"all points must be objects, or all lists: {FORM}.")
+    return Points(columns_of_values(values, domain), lambda row, j: values[j][row])
+
+
+def _by_name(points: list[dict[str, Any]], domain: Domain) -> list[list[Any]]:
+    try:
+        return [[point[name] for point in points] for name in domain.labels]
+    except KeyError:
+        pass
+    name, row, found = next(
+        (name, row, list(point)) for name in domain.labels for row, point in enumerate(points) if name not in point
+    )
+    lacking = absent_column(name, found)
+    raise Refusal(lacking.code, f"point {row} (counted from 0): {lacking.message}")
+
+
+def _by_place(points: list[list[Any]], domain: Domain) -> list[list[Any]]:
+    for row, point in enumerate(points):
+        if len(point) != domain.n_features:
+            raise Refusal(
+                "malformed-body",
+                f"point {row} (counted from 0) has {len(point)} values, and the model has {domain.n_features} features: "
+                f"{', '.join(domain.labels[:20])}.",
+            )
+    return [list(column) for column in zip(*points, strict=True)]

@@ -1,0 +1,167 @@
+"""Keys of clients: a file of hashes, which the command line changes and the server reads."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from dpoutlier._files import write_aside
+from dpoutlier._validate import bad
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
+
+FORMAT = "dpoutlier keys"
+LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
+ID = re.compile(r"[a-z2-7]{10}")
+MODEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
+EVERY = "*"
+MOST_DAYS, LONGEST_LABEL, MOST_KEYS = 36_500, 200, 10_000
+DUMMY = hashlib.sha256(b"no key has this").hexdigest()
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a key permits. Times are seconds since 1970; the secret itself is known to nobody but its bearer."""
+
+    id: str
+    label: str
+    hash: str
+    """SHA-256 of the secret, which has 256 random bits: nothing slower is needed."""
+    models: tuple[str, ...]
+    """Ids of models, or ``*`` for all."""
+    metrics: bool
+    created: int
+    expires: int
+    revoked: int | None = None
+
+    def may_use(self, model: str) -> bool:
+        return EVERY in self.models or model in self.models
+
+    def valid(self, now: float) -> bool:
+        return self.revoked is None and now < self.expires
+
+    def state(self, now: float) -> str:
+        return "revoked" if self.revoked is not None else "valid" if now < self.expires else "expired"
+
+
+OPEN = Key("open", "", DUMMY, (EVERY,), metrics=True, created=0, expires=2**62)
+"""Whoever asks a server that is open to all."""
+
+
+class KeyRing:
+    """The keys of a file by id."""
+
+    def __init__(self, keys: Sequence[Key]) -> None:
+        self.keys = {key.id: key for key in keys}
+
+    def check(self, token: str) -> Key | None:
+        """The key, if it is one and may be used now. One hash and one comparison in constant time, whatever is wrong."""
+        prefix, _, rest = token.partition("_")
+        name, _, secret = rest.partition("_")
+        key = self.keys.get(name)
+        right = hmac.compare_digest(_hash(secret), DUMMY if key is None else key.hash)
+        if not right or key is None or prefix != "dpo" or not key.valid(time.time()):
+            return None
+        return key
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def read_keys(path: Path) -> list[Key]:
+    """All keys of a file, also those that may not be used any more."""
+    try:
+        return _keys(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        raise InvalidParameterError(f"{path} does not exist. Make it with: dpoutlier keys create {path}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidParameterError(f"{path} is no key file, or it is damaged.") from None
+
+
+def _keys(content: dict[str, Any]) -> list[Key]:
+    if content["format"] != FORMAT or content["version"] != 1 or len(content["keys"]) > MOST_KEYS:
+        raise ValueError
+    return [_key(one) for one in content["keys"]]
+
+
+def _key(content: dict[str, Any]) -> Key:
+    found = Key(**{**content, "models": tuple(content["models"])})
+    whole = all(isinstance(value, int) for value in (found.created, found.expires, found.revoked or 0))
+    if not ID.fullmatch(found.id) or not re.fullmatch("[0-9a-f]{64}", found.hash) or not whole:
+        raise ValueError
+    if not isinstance(found.metrics, bool) or not all(one == EVERY or MODEL.fullmatch(one) for one in found.models):
+        raise ValueError
+    return found
+
+
+def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int = 90, metrics: bool = False) -> str:
+    """Add a key to the file, which is made if there is none, and return it: it is shown this once and stored nowhere."""
+    if not models and not metrics:
+        raise bad("--models", "ids of models separated by commas, or '*' for all", ",".join(models))
+    for model in models:
+        if model != EVERY and not MODEL.fullmatch(model):
+            raise bad("--models", "ids of models (letters, digits, . _ -), or '*' for all", model)
+    if not 1 <= days <= MOST_DAYS:
+        raise bad("--days", f"a whole number from 1 to {MOST_DAYS}", days)
+    if not label.isprintable() or len(label) > LONGEST_LABEL:
+        raise bad("--label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
+    with _changing(path) as keys:
+        if len(keys) >= MOST_KEYS:
+            raise InvalidParameterError(f"{path} holds {MOST_KEYS} keys; start another file.")
+        secret = urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode()
+        name = "".join(secrets.choice(LETTERS) for _ in range(10))
+        now = int(time.time())
+        keys.append(Key(name, label, _hash(secret), tuple(models), metrics, now, now + days * 86_400))
+    return f"dpo_{name}_{secret}"
+
+
+def revoke_key(path: Path, name: str) -> Key:
+    """Mark a key as revoked: servers refuse it within two seconds."""
+    with _changing(path, new=False) as keys:
+        number = next((i for i, key in enumerate(keys) if key.id == name), None)
+        if number is None:
+            raise bad("ID", f"the id of a key in {path} (see dpoutlier keys list)", name[:80])
+        if keys[number].revoked is None:
+            keys[number] = replace(keys[number], revoked=int(time.time()))
+        return keys[number]
+
+
+@contextmanager
+def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
+    """The keys, to be changed; written aside afterwards. One at a time may."""
+    if not path.parent.is_dir():
+        raise InvalidParameterError(f"{path} cannot be written: there is no folder {path.parent}.")
+    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        keys = read_keys(path) if path.exists() or not new else []
+        yield keys
+        content = {"format": FORMAT, "version": 1, "keys": [asdict(key) for key in keys]}
+        text = json.dumps(content, indent=1) + "\n"
+
+        def write(stream: IO[bytes]) -> None:
+            stream.write(text.encode())
+
+        write_aside(path, write, overwrite=True, mode=0o600)
+    finally:
+        os.close(lock)
+
+
+def day(seconds: int) -> str:
+    """A time as people write it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")

@@ -1,0 +1,53 @@
+"""Logs: lines of JSON on standard error. They tell that a request came, and nothing of what it said."""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_json
+
+__all__ = ["UVICORN_LOGS", "log", "where"]
+
+PACKAGE = Path(__file__).parents[1]
+
+
+def log(event: str, level: str = "info", **fields: Any) -> None:
+    """One line, in one piece, so that lines of several workers do not mix."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    line = to_json({"time": now, "level": level, "event": event, **fields, "pid": os.getpid()}) + b"\n"
+    with suppress(OSError):  # nobody reads it any more
+        os.write(2, line)
+
+
+def where(error: BaseException) -> dict[str, str]:
+    """The type of an error and where in this package it came from. Its text may quote a value, and is left out."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(PACKAGE))]
+    place = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "elsewhere"
+    return {"error": type(error).__name__, "at": place}
+
+
+class Lines(logging.Handler):
+    """Records of other packages, as lines like ours. Only the fixed part of a message is told, and no stack trace."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, Any] = {"logger": record.name, "at": f"{record.module}:{record.lineno}"}
+        if record.name.startswith("uvicorn") and isinstance(record.msg, str) and not record.exc_info:
+            fields["message"] = record.msg[:200]
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["error"] = record.exc_info[0].__name__
+        log("library", record.levelname.lower(), **fields)
+
+
+UVICORN_LOGS: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"lines": {"()": "dpoutlier.server.logs.Lines"}},
+    "root": {"handlers": ["lines"], "level": "WARNING"},
+    "loggers": {"uvicorn.access": {"handlers": [], "level": "CRITICAL", "propagate": False}},
+}

@@ -1,0 +1,120 @@
+"""Points from a body, as columns of numbers; equal to what the library and the command line make of the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier.category import Category
+from dpoutlier.domain import Domain
+from dpoutlier.server.refusals import Refusal, cut
+
+__all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "missing_value", "too_many_rows"]
+
+SHOWN_COLUMNS = 20
+PLAIN = frozenset({int, float, bool})
+SCALARS = frozenset({int, float, bool, str, type(None)})
+TEXTS = frozenset({str, type(None)})
+
+
+class Points(NamedTuple):
+    """Points, as kernels read them and as they were written."""
+
+    columns: list[NDArray[np.float64]]
+    value: Callable[[int, int], Any]
+    """The value of a point (its number) in a feature (its number)."""
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+def chosen_columns(found: Sequence[str], domain: Domain, person: str | None) -> list[int]:
+    """Where the features stand among the columns of a table."""
+    if domain.names is None:
+        places = [j for j, name in enumerate(found) if name != person]
+        if len(places) != domain.n_features:
+            raise Refusal(
+                "no-such-column",
+                f"the points have {len(found)} columns, and the model, which knows no names, has {domain.n_features} features.",
+            )
+        return places
+    known: dict[str, int] = {}
+    for j, name in enumerate(found):
+        if name in known and name in domain.names:
+            raise Refusal("malformed-body", f"two columns are named {cut(name)}; give each a name of its own.")
+        known[name] = j
+    for name in domain.names:
+        if name not in known:
+            raise absent_column(name, found)
+    return [known[name] for name in domain.names]
+
+
+def absent_column(name: str, found: Sequence[str]) -> Refusal:
+    shown = ", ".join(cut(one) for one in found[:SHOWN_COLUMNS]) + (", ..." if len(found) > SHOWN_COLUMNS else "")
+    return Refusal(
+        "no-such-column",
+        f"the points have no column {name!r}, and the model has such a feature. Their columns are: {shown or 'none'}.",
+    )
+
+
+def too_many_rows(most: int) -> Refusal:
+    return Refusal("too-many-rows", f"a request must have at most {most} points. Send them in several requests.")
+
+
+def columns_of_values(values: Sequence[Sequence[Any]], domain: Domain) -> list[NDArray[np.float64]]:
+    """Numbers from values of JSON, one list for each feature."""
+    return [_numbers(column, domain, j) for j, column in enumerate(values)]
+
+
+def _numbers(values: Sequence[Any], domain: Domain, j: int) -> NDArray[np.float64]:
+    category, types = domain.category(j), set(map(type, values))
+    if category is None and types <= PLAIN:
+        try:
+            return np.array(values, np.float64)
+        except OverflowError:  # a whole number past all floats
+            pass
+    if not types <= SCALARS:
+        row = next(i for i, value in enumerate(values) if type(value) not in SCALARS)
+        raise Refusal(
+            "malformed-body",
+            f"the value of {domain.labels[j]!r} in point {row} must be a number, a text, true, false or null, got "
+            f"{type(values[row]).__name__}.",
+        )
+    if category is not None:
+        return _codes(values, category, types)
+    column = np.empty((len(values), 1), object)
+    column[:, 0] = values
+    return tables.columns(column)[0]
+
+
+def _codes(values: Sequence[Any], category: Category, types: set[type]) -> NDArray[np.float64]:
+    """Level i as ``i + 1/2``."""
+    if types <= TEXTS:  # equal values are of one level then, which need not hold of 1 and true
+        known = {value: _middle(category, value) for value in set(values)}
+        return np.array([known[value] for value in values], np.float64)
+    return np.array([_middle(category, value) for value in values], np.float64)
+
+
+def _middle(category: Category, value: Any) -> float:
+    code = category.code(value)
+    return np.nan if code is None else code + 0.5
+
+
+def missing_value(points: Points, domain: Domain) -> Refusal:
+    """What to say of the first value that is missing where the model has no cell for it."""
+    for j, (label, column) in enumerate(zip(domain.labels, points.columns, strict=True)):
+        rows = np.flatnonzero(np.isnan(column))
+        if len(rows) and not domain.has_missing_cell(j):
+            row, category = int(rows[0]), domain.category(j)
+            what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
+            return Refusal(
+                "missing-value",
+                f"points have a missing value or {what} in {label}, point {row} (counted from 0): "
+                f"{cut(points.value(row, j))}. Remove or fill such points ({len(rows)} in this column), or ask with "
+                "missing=null, which gives them no score.",
+            )
+    raise AssertionError("no value is missing")

@@ -1,0 +1,123 @@
+"""uvicorn's HTTP protocol with bounds on headers, in bytes and time, and on the number of connections."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.events import TimerHandle
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from dpoutlier.server import metrics
+from dpoutlier.server.envelope import JSON, SECURITY
+from dpoutlier.server.refusals import CODES, error_body
+from dpoutlier.server.settings import Settings
+
+__all__ = ["BoundedProtocol"]
+
+MOST_HEADERS = 100
+LINGER = 30.0
+"""Seconds that a client may take to fetch an answer that waits for it, after the last byte."""
+
+_settings: list[Settings] = []
+
+
+def _limits() -> Settings:
+    if not _settings:
+        _settings.append(Settings.from_environment())
+    return _settings[0]
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self.limits = _limits()
+        self.timer: TimerHandle | None = None
+        self.in_head, self.head_bytes, self.refused = True, 0, False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            self._refuse("unavailable", "too many connections; try again.")
+            return
+        self._start_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.refused or self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.refused or self.transport.is_closing():
+            return
+        if self.in_head:
+            self.head_bytes += len(data)
+            if self.head_bytes > self.limits.header_bytes:
+                self._refuse(
+                    "headers-too-large", f"headers must have at most {self.limits.header_bytes} bytes together."
+                )
+                return
+        if self.timer is None and (self.in_head or self.cycle is None or self.cycle.response_complete):
+            self._start_timer()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.in_head, self.head_bytes = True, 0
+
+    def on_headers_complete(self) -> None:
+        self._stop_timer()
+        self.in_head = False
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        if size > self.limits.header_bytes or len(self.headers) > MOST_HEADERS:
+            self._refuse(
+                "headers-too-large",
+                f"headers must have at most {self.limits.header_bytes} bytes together, and be at most {MOST_HEADERS}.",
+            )
+            return
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        if not self.refused:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self.refused:
+            super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self.refused:
+            self._refuse("malformed-request", msg)
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        if self.transport.get_write_buffer_size():  # a close waits until all is sent, for ever
+            self.loop.call_later(LINGER, self.transport.abort)
+
+    def _start_timer(self) -> None:
+        self.timer = self.loop.call_later(self.limits.header_seconds, self._too_slow)
+
+    def _stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _too_slow(self) -> None:
+        self.timer = None
+        if not self.transport.is_closing():
+            self._refuse("too-slow", f"headers must arrive within {self.limits.header_seconds:g} seconds.")
+
+    def _refuse(self, code: str, message: str) -> None:
+        """Answer and close, without a request."""
+        self.refused = True
+        self._stop_timer()
+        metrics.REJECTED.labels(code).inc()
+        body = error_body(code, message)
+        own = [JSON, (b"content-length", str(len(body)).encode()), (b"connection", b"close"), *SECURITY]
+        head = b"".join(b"%s: %s\r\n" % pair for pair in own)
+        self.transport.write(STATUS_LINE[CODES[code]] + head + b"\r\n" + body)
+        self.transport.close()
+        self.loop.call_later(LINGER, self.transport.abort)

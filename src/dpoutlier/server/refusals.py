@@ -1,0 +1,52 @@
+"""What a server does not do, in the one shape that all its errors have."""
+
+from __future__ import annotations
+
+from pydantic_core import to_json
+
+__all__ = ["CODES", "Refusal", "cut", "error_body"]
+
+SHOWN = 80
+CODES = {
+    "bad-parameter": 400,
+    "malformed-body": 400,
+    "malformed-request": 400,
+    "missing-value": 400,
+    "no-such-column": 400,
+    "unauthorized": 401,
+    "not-for-metrics": 403,
+    "unknown-model": 404,
+    "not-found": 404,
+    "method-not-allowed": 405,
+    "not-acceptable": 406,
+    "too-slow": 408,
+    "too-large": 413,
+    "too-many-rows": 413,
+    "unsupported-type": 415,
+    "too-many-requests": 429,
+    "headers-too-large": 431,
+    "failed": 500,
+    "unavailable": 503,
+}
+
+
+class Refusal(Exception):  # noqa: N818 - it is an answer
+    """An error that becomes an answer."""
+
+    def __init__(self, code: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        super().__init__(code)  # and not the message, which may hold a value
+        self.code, self.message, self.headers = code, message, headers
+
+    @property
+    def status(self) -> int:
+        return CODES[self.code]
+
+
+def cut(value: object, most: int = SHOWN) -> str:
+    """A value for a message, of bounded length whatever it is."""
+    text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def error_body(code: str, message: str) -> bytes:
+    return to_json({"error": {"code": code, "message": message}})

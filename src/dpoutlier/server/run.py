@@ -1,0 +1,110 @@
+"""Start a server: everything is checked first, then uvicorn takes over, with as many workers as wanted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpoutlier._validate import bad
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.keys import read_keys
+from dpoutlier.server.logs import UVICORN_LOGS, log
+from dpoutlier.server.settings import VARIABLE, Settings
+from dpoutlier.server.shelf import Shelf
+
+__all__ = ["serve"]
+
+HEALTH_SECONDS = 60
+METRICS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def serve(settings: Settings) -> None:
+    """Check, start, and return when the server has stopped."""
+    _check(settings)
+    listening = _bind(settings.host, settings.port)
+    shared = tempfile.mkdtemp(prefix="dpoutlier-")
+    try:
+        settings = replace(settings, shared=shared, port=listening.getsockname()[1])
+        os.environ[VARIABLE], os.environ[METRICS] = settings.to_json(), shared
+        _run(settings, listening)
+    finally:
+        listening.close()
+        shutil.rmtree(shared, ignore_errors=True)
+
+
+def _check(settings: Settings) -> None:
+    if settings.keys is not None:
+        read_keys(Path(settings.keys))
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        raise InvalidParameterError("--tls-cert and --tls-key go together: give both, or none.")
+    if settings.tls_cert is not None:
+        try:
+            ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key)
+        except (ssl.SSLError, OSError) as error:
+            raise bad("--tls-cert and --tls-key", "a certificate and its key, in PEM", str(error)) from None
+    Shelf(settings).load_all()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        what = getattr(error, "strerror", None) or str(error)
+        raise InvalidParameterError(
+            f"cannot listen on {host}, port {port}: {what}. Choose another with --port."
+        ) from None
+    listening.set_inheritable(True)
+    return listening
+
+
+def _run(settings: Settings, listening: socket.socket) -> None:
+    from uvicorn import Config, Server  # noqa: PLC0415 - the environment must be set before metrics are made
+    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+
+    config = Config(
+        "dpoutlier.server.app:app_from_environment",
+        factory=True,
+        http="dpoutlier.server.protocol:BoundedProtocol",
+        ws="none",
+        workers=settings.workers,
+        log_config=UVICORN_LOGS,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=settings.stop_seconds,
+        timeout_worker_healthcheck=HEALTH_SECONDS,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    audit = None if settings.audit is None else AuditLog(settings.audit)
+    described: dict[str, Any] = {"workers": settings.workers, "models": [name for name, _ in settings.models]}
+    if audit is None:
+        log("no-audit-log", "warning", message="there is no audit log; --audit FILE makes one.")
+    else:
+        audit.append("start", **described)
+    scheme = "https" if settings.tls_cert else "http"
+    log("listening", host=settings.host, port=settings.port, scheme=scheme, **described)
+    try:
+        if settings.workers > 1:
+            Multiprocess(config, sockets=[listening]).run()
+        else:
+            Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if audit is not None:
+            audit.append("stop")
+            audit.sync()
+            audit.close()

@@ -1,0 +1,150 @@
+"""What may cross the wire, for the OpenAPI page. Points are read without these types, which would take longer than to score."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ErrorAnswer", "Explanations", "Health", "ModelDetail", "ModelList", "PointsIn", "Scores"]
+
+Value = float | int | str | bool | None
+Endless = Literal["inf", "-inf"]
+
+
+class In(BaseModel):
+    """What clients send."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Out(BaseModel):
+    """What clients get."""
+
+
+class PointsIn(In):
+    """Points by the names of the features, or as lists in their order. null is a missing value."""
+
+    points: list[dict[str, Value]] | list[list[Value]]
+
+
+class ModelSummary(Out):
+    """A model in a list."""
+
+    id: str
+    release: str = Field(pattern="^[0-9a-f]{64}$")
+    detector: str
+    publishable: bool
+    private: bool
+    epsilon: str
+    neighbours: str
+    n_features: int
+    threshold: float | Endless | None
+    target_fpr: float | None
+
+
+class ModelList(Out):
+    """The models that the key may use."""
+
+    models: list[ModelSummary]
+
+
+class Feature(Out):
+    """A feature with its public bounds or levels."""
+
+    name: str
+    kind: Literal["number", "category"]
+    lower: float | None
+    upper: float | None
+    levels: list[str] | None
+    ordered: bool | None
+    numeric: bool | None
+    """Whether levels are numbers, however they are written."""
+    other: bool | None
+    """Whether the last level stands for every value that is not declared."""
+    missing: bool
+
+
+class Limits(Out):
+    """The most that one request may bring."""
+
+    rows: int
+    bytes: int
+    explain_rows: int
+
+
+class ModelDetail(ModelSummary):
+    """A model with its features and its privacy statement."""
+
+    named: bool
+    features: list[Feature]
+    person: str | None
+    limits: Limits
+    statement: dict[str, Any]
+    statement_text: str
+
+
+class Scores(Out):
+    """Outlier scores, in the order of the points: larger is more outlying. null where a point has no score."""
+
+    model: str
+    release: str
+    n: int
+    threshold: float | Endless | None
+    outlier_score: list[float | None]
+    outside_bounds: list[bool | None]
+    prediction: list[Literal[1, -1] | None] | None
+
+
+class ExplanationRow(Out):
+    """One feature of an explained point."""
+
+    feature: str
+    value: str
+    adds: float
+    instead: str
+    then: str | None
+    empty: float | None
+
+
+class OneExplanation(Out):
+    """Why a point scores as it does."""
+
+    outlier_score: float
+    outside_bounds: bool
+    prediction: Literal[1, -1] | None
+    note: str
+    counterfactual: str | None
+    contributions: list[float]
+    empty: list[float | None]
+    rows: list[ExplanationRow]
+
+
+class Explanations(Out):
+    """Explanations, in the order of the points."""
+
+    model: str
+    release: str
+    typical_score: float
+    features: list[str]
+    explanations: list[OneExplanation]
+
+
+class Health(Out):
+    """How the server is."""
+
+    status: str
+    reasons: list[str] | None = None
+
+
+class ErrorText(Out):
+    """What is wrong and what to do."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(Out):
+    """Every answer that is none."""
+
+    error: ErrorText

@@ -1,0 +1,235 @@
+"""The models that a server answers with, by their ids; a file that is replaced is loaded again."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic_core import to_json
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.batches import BatchScorer
+from dpoutlier.detectors.fitted import FittedDetector
+from dpoutlier.detectors.frames import batch_scorer
+from dpoutlier.detectors.merging import release_id
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, SecretError
+from dpoutlier.model import Model
+from dpoutlier.modelfile import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
+from dpoutlier.server.settings import Settings
+
+__all__ = ["Served", "Shelf", "named_models", "number", "prepared"]
+
+ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+MOST_SCORERS = 64
+WARM_ROWS = 3
+
+
+def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Ids and absolute paths from ``path`` or ``id=path``, as a command line has them."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not equals or "/" in name or Path(one).exists():
+            name, path = _stem(Path(one)), one
+        if not ID.fullmatch(name) or name in {".", ".."}:
+            raise bad("the id of a model", "1 to 64 letters, digits, . _ or -", name[:80], "Give one: id=path.")
+        if name in found:
+            raise InvalidParameterError(f"two models have the id {name!r}. Give one of them another: id=path.")
+        found[name] = str(Path(path).absolute())
+    if not found:
+        raise InvalidParameterError("no model to serve was given.")
+    return tuple(found.items())
+
+
+def _stem(path: Path) -> str:
+    suffix = SECRET_SUFFIX if path.name.endswith(SECRET_SUFFIX) else PUBLIC_SUFFIX
+    return path.name.removesuffix(suffix)
+
+
+def prepared(model: Model) -> Model:
+    """The model as strangers may be answered with it. Everything that a worker scores with passes here."""
+    if not model.guarantee.private:
+        raise SecretError(
+            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
+            "never served. Fit it with a DP detector and a finite epsilon."
+        )
+    return model
+
+
+def release_of(model: Model) -> str:
+    """64 hex digits by which clients know what answered."""
+    if model.merged is None:
+        return release_id(model)
+    return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()
+
+
+def number(value: float | None) -> float | str | None:
+    """A number for JSON, which has no infinity."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+class Served:
+    """One model: what is told of it, and what scores with it."""
+
+    def __init__(self, name: str, model: Model, settings: Settings) -> None:
+        self.name, self.model, self.release = name, model, release_of(model)
+        self.release_header = self.release.encode()
+        self.detector = FittedDetector(model, "", 1)
+        self.domain, self.person = model.domain, model.guarantee.person
+        self.seconds_per_byte: dict[str, float] = {}
+        self._scorers: dict[tuple[bool, float | None], BatchScorer] = {}
+        self.summary = self._summary()
+        self.detail = to_json(self._detail(settings))
+
+    @classmethod
+    def load(cls, name: str, path: str, settings: Settings) -> Served:
+        """Read, check and warm a model."""
+        model = load_model(path, secret=True)
+        if model.guarantee.private and not model.publishable and not settings.secret_models:
+            raise SecretError(
+                f"{path} is a secret model: a server that answers with it must keep it from others. If that is meant, say "
+                "--secret-models."
+            )
+        try:
+            found = cls(name, prepared(model), settings)
+        except SecretError as error:
+            text = f"{path}: {error}"
+        else:
+            found.warm()
+            return found
+        raise SecretError(text)
+
+    def warm(self) -> None:
+        """Score something, so that no request waits for kernels."""
+        domain = self.domain
+        values = np.array(
+            [[(low + high) / 2 for low, high in zip(domain.lower, domain.upper, strict=True)]] * WARM_ROWS
+        )
+        columns = [np.ascontiguousarray(values[:, j]) for j in range(domain.n_features)]
+        self.scorer().of_columns(columns)
+        self.scorer(nulls=True).of_columns([np.where(np.arange(WARM_ROWS) > 0, column, np.nan) for column in columns])
+        self.detector.explain(values[:1] if domain.categories is None else _middle_levels(domain))
+
+    def scorer(self, *, nulls: bool = False, threshold: float | None = None) -> BatchScorer:
+        """What scores with this threshold, or with the model's own."""
+        found = self._scorers.get((nulls, threshold))
+        if found is None:
+            detector = FittedDetector(self.model, "", 1)
+            if threshold is not None:
+                detector.set_threshold(score=threshold)
+            found = batch_scorer(detector, missing="null" if nulls else "error")
+            while len(self._scorers) >= MOST_SCORERS:
+                self._scorers.pop(next(iter(self._scorers)), None)
+            self._scorers[nulls, threshold] = found
+        return found
+
+    def threshold_for(self, target_fpr: float) -> float:
+        """The threshold for a false-positive rate; free of privacy cost."""
+        found = self.model.with_target_fpr(target_fpr).threshold
+        assert found is not None
+        return found
+
+    def _summary(self) -> dict[str, Any]:
+        statement, histogram = self.model.privacy_statement(), self.model.score_histogram
+        return {
+            "id": self.name,
+            "release": self.release,
+            "detector": self.model.detector,
+            "publishable": self.model.publishable,
+            "private": statement.private,
+            "epsilon": statement.epsilon,
+            "neighbours": statement.neighbours,
+            "n_features": self.domain.n_features,
+            "threshold": number(self.model.threshold),
+            "target_fpr": None if histogram is None else histogram.target_fpr,
+        }
+
+    def _detail(self, settings: Settings) -> dict[str, Any]:
+        statement = self.model.privacy_statement()
+        return {
+            **self.summary,
+            "named": self.domain.names is not None,
+            "features": [_feature(self.domain, j) for j in range(self.domain.n_features)],
+            "person": self.person,
+            "limits": {
+                "rows": settings.max_rows,
+                "bytes": settings.max_bytes,
+                "explain_rows": settings.explain_rows,
+            },
+            "statement": statement.to_dict(),
+            "statement_text": str(statement),
+        }
+
+
+def _feature(domain: Domain, j: int) -> dict[str, Any]:
+    category = domain.category(j)
+    return {
+        "name": domain.labels[j],
+        "kind": "number" if category is None else "category",
+        "lower": domain.lower[j] if category is None else None,
+        "upper": domain.upper[j] if category is None else None,
+        "levels": None if category is None else list(category.names),
+        "ordered": None if category is None else category.ordered,
+        "numeric": None if category is None else category.numeric,
+        "other": None if category is None else category.other,
+        "missing": domain.has_missing_cell(j),
+    }
+
+
+def _middle_levels(domain: Domain) -> np.ndarray[Any, Any]:
+    """A row of some level or of the middle of each feature."""
+    row = np.empty((1, domain.n_features), object)
+    for j in range(domain.n_features):
+        category = domain.category(j)
+        row[0, j] = (domain.lower[j] + domain.upper[j]) / 2 if category is None else category.levels[0]
+    return row
+
+
+class Shelf:
+    """All models of a server. ``get`` gives what a request goes on with, also if the file is replaced meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.served: dict[str, Served] = {}
+        self.stamps: dict[str, tuple[int, ...] | None] = {}
+
+    def load_all(self) -> None:
+        for name, path in self.settings.models:
+            self.stamps[name] = _stamp(path)
+            self.served[name] = Served.load(name, path, self.settings)
+
+    def get(self, name: str) -> Served | None:
+        return self.served.get(name)
+
+    def changed(self) -> list[tuple[str, str]]:
+        """Models whose files are others than before, each told once."""
+        found = []
+        for name, path in self.settings.models:
+            stamp = _stamp(path)
+            if stamp is not None and stamp != self.stamps[name]:
+                self.stamps[name] = stamp
+                found.append((name, path))
+        return found
+
+    def reload(self, name: str, path: str) -> str | None:
+        """Load a model again and put it in the place of the old one; or the type of the error, and the old one stays."""
+        try:
+            self.served[name] = Served.load(name, path, self.settings)
+        except (DpoutlierError, OSError, ValueError, MemoryError) as error:
+            return type(error).__name__
+        return None
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called every half second
+    except OSError:
+        return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)

@@ -1,0 +1,161 @@
+"""Real ``dpoutlier serve`` processes on a free loopback port, for tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import urllib3
+
+__all__ = ["ServerProcess", "make_key", "running_server"]
+
+START_SECONDS = 120
+
+
+class ServerProcess:
+    """A server with its log. ``url`` is where it listens; ``request`` asks it."""
+
+    def __init__(self, folder, *arguments, environment=None):
+        self.folder, self.arguments = Path(folder), [str(one) for one in arguments]
+        self.log_file = self.folder / f"server-{time.monotonic_ns()}.log"
+        self.environment = {**os.environ, **(environment or {})}
+        self.port = None
+        self.process = None
+        self.pool = urllib3.PoolManager(maxsize=8, retries=False, cert_reqs="CERT_NONE", assert_hostname=False)
+
+    def start(self, *, port=0):
+        with self.log_file.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    "from dpoutlier.cli.app import main; main()",
+                    "serve",
+                    *self.arguments,
+                    "--port",
+                    str(port),
+                ],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=self.environment,
+                start_new_session=True,
+            )
+        self.wait_until_ready()
+        return self
+
+    def wait_until_ready(self):
+        """Until /readyz says so."""
+        until = time.monotonic() + START_SECONDS
+        while time.monotonic() < until:
+            if self.process.poll() is not None:
+                raise RuntimeError(f"the server ended with {self.process.returncode}: {self.log_text()}")
+            listening = next((one for one in reversed(self.log()) if one["event"] == "listening"), None)
+            if listening is not None:
+                self.port, self.scheme = listening["port"], listening["scheme"]
+                try:
+                    if self.request("GET", "/readyz", timeout=2).status == 200:
+                        return
+                except urllib3.exceptions.HTTPError:
+                    pass
+            time.sleep(0.05)
+        raise RuntimeError(f"the server was not ready in time: {self.log_text()}")
+
+    @property
+    def url(self):
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def request(self, method, path, *, key=None, headers=None, body=None, timeout=30, **named):
+        """An answer of urllib3, with .status, .headers and .data."""
+        headers = dict(headers or {})
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        return self.pool.request(method, self.url + path, headers=headers, body=body, timeout=timeout, **named)
+
+    def log_text(self):
+        return self.log_file.read_text("utf-8", "replace")
+
+    def log(self):
+        """The lines of the log that are whole."""
+        found = []
+        for line in self.log_text().splitlines():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return [one for one in found if isinstance(one, dict) and "event" in one]
+
+    def workers(self):
+        """Process ids of the workers: the children that answered."""
+        return sorted({one["pid"] for one in self.log() if one["event"] == "ready"} & set(self.children()))
+
+    def children(self):
+        """Process ids of all children that are there."""
+        found = []
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = status.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[1]) == self.process.pid:
+                found.append(int(status.parent.name))
+        return found
+
+    def stop(self, *, seconds=40):
+        """As a service manager stops it; the exit code."""
+        if self.process is None:
+            return None
+        children = self.children() if self.process.poll() is None else []
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            for pid in children:
+                kill(pid)
+            self.process.wait(10)
+            raise
+        finally:
+            self.pool.clear()
+
+
+def kill(pid, number=signal.SIGKILL):
+    """End a process, if it is still there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+@contextmanager
+def running_server(folder, *arguments, **named):
+    """A server that is ready, and stopped in the end. Arguments as on the command line, without --port."""
+    server = ServerProcess(folder, *arguments, **named).start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def make_key(file, models="*", *more):
+    """A new key in a file, made by the command line."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from dpoutlier.cli.app import main; main()",
+            "keys",
+            "create",
+            str(file),
+            "--models",
+            models,
+            *map(str, more),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
