@@ -90,8 +90,9 @@ class ServerProcess:
         return [one for one in found if isinstance(one, dict) and "event" in one]
 
     def workers(self):
-        """Process ids of the workers: the children that answered."""
-        return sorted({one["pid"] for one in self.log() if one["event"] == "ready"} & set(self.children()))
+        """Process ids of those that answer: children that are ready, or the process itself."""
+        there = {*self.children(), self.process.pid}
+        return sorted({one["pid"] for one in self.log() if one["event"] == "ready"} & there)
 
     def children(self):
         """Process ids of all children that are there."""

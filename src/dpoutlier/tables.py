@@ -96,7 +96,7 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
     Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
     """
     with np.errstate(all="ignore"):
-        if (domain is None or domain.categories is None) and (plain := _arrow_floats(table)) is not None:
+        if (plain := _arrow_plain(table, domain)) is not None:
             return plain
         if is_frame(table):
             frame = _frame(table)
@@ -107,17 +107,34 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
         return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
 
 
-def _arrow_floats(table: Any) -> list[NDArray[np.float64]] | None:
-    """The columns of an Arrow table of float64 alone, without the way round by narwhals, which takes longer than small batches."""
+def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]] | None:
+    """The columns of an Arrow table of float64 and of levels as text, without the way round by narwhals: it takes longer than small
+    batches. None where a column is of another type.
+    """
     pa = sys.modules.get("pyarrow")
-    if (
-        pa is None
-        or not isinstance(table, pa.Table)
-        or not table.num_columns
-        or set(table.schema.types) != {pa.float64()}
-    ):
+    if pa is None or not isinstance(table, pa.Table) or not table.num_columns:
         return None
-    return [column.to_numpy() for column in table.columns]
+    each = [*_levels_of(domain, table.num_columns)]
+    wanted = [pa.float64() if own is None else pa.string() for _, own in each]
+    if table.schema.types != wanted:
+        return None
+    found = []
+    for (_, own), column in zip(each, table.columns, strict=True):
+        values = column.to_numpy() if own is None else _arrow_codes(column, own)
+        if values is None:
+            return None
+        found.append(values)
+    return found
+
+
+def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
+    """Levels of an Arrow column of text; None where some text is in no known encoding."""
+    try:
+        encoded = column.combine_chunks().dictionary_encode()
+        known = [_middle(category.code(value)) for value in [*encoded.dictionary.to_pylist(), None]]
+    except Exception:  # noqa: BLE001 - the slow way knows what to make of it
+        return None
+    return np.array(known)[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)]
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:

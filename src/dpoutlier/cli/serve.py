@@ -38,21 +38,20 @@ def serve(
     Example: dpoutlier serve model.dpo --keys keys.json
     """
     with errors_for_people():
-        from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415 - --help must not wait for it
+        from importlib.util import find_spec  # noqa: PLC0415 - --help must not wait for it
+
+        from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
         from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
 
         if (keys is None) == (not open_):
             raise InvalidParameterError(
                 "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
             )
-        try:
-            import fastapi  # noqa: F401, PLC0415
-            import prometheus_client  # noqa: F401, PLC0415
-            import uvicorn  # noqa: F401, PLC0415
-        except ModuleNotFoundError as error:
+        absent = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
+        if absent:
             raise InvalidParameterError(
-                f"the server needs {error.name}, which is not installed: pip install 'dpoutlier[server]'"
-            ) from None
+                f"the server needs {', '.join(absent)}, which is not installed: pip install 'dpoutlier[server]'"
+            )
         from dpoutlier.server.run import serve as run  # noqa: PLC0415
         from dpoutlier.server.settings import Settings  # noqa: PLC0415
         from dpoutlier.server.shelf import named_models  # noqa: PLC0415

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from dpoutlier.server.shelf import Served, number
 __all__ = ["CONTENT_TYPES", "WRITERS"]
 
 CONTENT_TYPES = {kind: name.encode() + (b"; charset=utf-8" if kind == "csv" else b"") for name, kind in KINDS.items()}
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCORE, OUTSIDE, PREDICTION = ADDED
 
 
@@ -59,16 +61,21 @@ def to_csv_body(told: Told, served: Served, threshold: float | None) -> bytes:  
     return ("\n".join(lines) + "\n").encode()
 
 
-def to_arrow_body(told: Told, served: Served, threshold: float | None) -> Any:
+def to_arrow_body(told: Told, served: Served, threshold: float | None) -> bytes:
     absent = None if told.known is None else ~told.known
     arrays = [pa.array(values, mask=absent) for values in told.columns.values()]
-    metadata = {"release": served.release} | ({} if threshold is None else {"threshold": repr(threshold)})
+    schema, head = _head(served.release, threshold, tuple(told.columns))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return b"".join((head, batch.serialize(), END_OF_STREAM))
+
+
+@lru_cache(maxsize=64)
+def _head(release: str, threshold: float | None, names: tuple[str, ...]) -> tuple[Any, bytes]:
+    """The schema, and the beginning of a stream that has it."""
     types = {SCORE: pa.float64(), OUTSIDE: pa.bool_(), PREDICTION: pa.int64()}
-    schema = pa.schema([(name, types[name]) for name in told.columns], metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        writer.write_batch(pa.record_batch(arrays, schema=schema))
-    return sink.getvalue().to_pybytes()
+    metadata = {"release": release} | ({} if threshold is None else {"threshold": repr(threshold)})
+    schema = pa.schema([(name, types[name]) for name in names], metadata)
+    return schema, schema.serialize().to_pybytes()
 
 
 WRITERS: dict[str, Callable[[Told, Served, float | None], bytes]] = {

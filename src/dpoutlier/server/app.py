@@ -17,7 +17,7 @@ from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
-from dpoutlier.server.logs import log
+from dpoutlier.server.logs import flush, log
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
 from dpoutlier.server.settings import Settings
@@ -72,6 +72,7 @@ def create_app(settings: Settings) -> Envelope:
             routes.threads.shutdown()
             if audit is not None:
                 audit.sync()
+            metrics.tally.write()
             log("stopped")
 
     app = FastAPI(
@@ -140,6 +141,8 @@ async def _watch(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
             log("parent-gone", "error")
             os.kill(os.getpid(), signal.SIGTERM)
             return
+        metrics.tally.write()
+        flush()
         keys = guard.refresh()
         if keys is not None:
             log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")

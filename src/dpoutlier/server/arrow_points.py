@@ -2,62 +2,95 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from dpoutlier import tables
-from dpoutlier.domain import Domain
 from dpoutlier.server.flatbuffers import Batch, batch_of
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.server.shelf import Served
 
 __all__ = ["arrow_points"]
 
 MOST_MESSAGES, MOST_COLUMNS = 10_000, 20_000
+MOST_LAYOUTS, LONGEST_LAYOUT = 32, 1 << 16
 NO_STREAM = "the body is no Arrow IPC stream, or it is damaged or cut short."
 
 
-def arrow_points(body: bytes, domain: Domain, person: str | None, most_rows: int, most_bytes: int) -> Points:
+def arrow_points(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Points:
     """The points of a body; other columns are not even decoded."""
     try:
-        table = _table(body, domain, person, most_rows, most_bytes)
+        table = _table(body, served, most_rows, most_bytes)
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError):
         table = None
     if table is None:
         raise Refusal("malformed-body", NO_STREAM)
-    return Points(tables.columns(table, domain), lambda row, j: table.column(j)[row].as_py())
+    return Points(tables.columns(table, served.domain), lambda row, j: table.column(j)[row].as_py())
 
 
-def _table(body: bytes, domain: Domain, person: str | None, most_rows: int, most_bytes: int) -> Any:
+class Layout(NamedTuple):
+    """What a schema means for a model: known again when the same client comes again."""
+
+    schema: Any
+    places: list[int]
+    """Of the features, among the columns."""
+    plain: bool
+    """Whether the columns are the features and nothing else, in their order, and no dictionaries follow."""
+
+
+def _table(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Any:
     buffer = pa.py_buffer(body)
-    schema = _checked(buffer, most_rows, most_bytes)
-    names = schema.names
-    places = chosen_columns(names, domain, person)
-    for place in places:
-        _check_type(schema.field(place))
-    options = pa.ipc.IpcReadOptions(included_fields=sorted(places), use_threads=False)
-    table = pa.ipc.open_stream(buffer, options=options).read_all()
+    messages = _messages(buffer)
+    layout = _layout(next(messages, None), served)
+    batches = list(_checked(messages, most_rows, most_bytes))
+    if layout.plain:
+        table = pa.Table.from_batches([pa.ipc.read_record_batch(one, layout.schema) for one in batches], layout.schema)
+    else:
+        wanted = sorted(layout.places)
+        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        table = pa.ipc.open_stream(buffer, options=options).read_all()
+        table = table.select([wanted.index(place) for place in layout.places])
     table.validate(full=True)
-    order = sorted(places)
-    if places != order:
-        table = table.select([order.index(place) for place in places])
-    if domain.names is None:
-        return table.rename_columns(list(domain.labels))
-    return table
+    return table if served.domain.names is not None else table.rename_columns(list(served.domain.labels))
 
 
-def _checked(buffer: Any, most_rows: int, most_bytes: int) -> Any:
-    """The schema, after a look at the head of every message: how many rows, and how many bytes once inflated."""
-    schema, rows, size = None, 0, 0
+def _messages(buffer: Any) -> Iterator[Any]:
     for number, message in enumerate(pa.ipc.MessageReader.open_stream(buffer)):
         if number >= MOST_MESSAGES:
             raise Refusal("malformed-body", f"the Arrow stream must have at most {MOST_MESSAGES} messages.")
-        if message.type == "schema":
-            schema = pa.ipc.read_schema(message)
-            if len(schema) > MOST_COLUMNS:
-                raise Refusal("malformed-body", f"the Arrow stream must have at most {MOST_COLUMNS} columns.")
-            continue
+        yield message
+
+
+def _layout(message: Any, served: Served) -> Layout:
+    """The first message's schema, checked against the model."""
+    if message is None or message.type != "schema":
+        raise ValueError
+    text = message.metadata.to_pybytes()
+    known: Layout | None = served.layouts.get(text)
+    if known is not None:
+        return known
+    schema = pa.ipc.read_schema(message)
+    if len(schema) > MOST_COLUMNS:
+        raise Refusal("malformed-body", f"the Arrow stream must have at most {MOST_COLUMNS} columns.")
+    places = chosen_columns(schema.names, served.domain, served.person)
+    for place in places:
+        _check_type(schema.field(place))
+    plain = places == list(range(len(schema))) and not any(pa.types.is_dictionary(kind) for kind in schema.types)
+    found = Layout(schema, places, plain)
+    if len(text) <= LONGEST_LAYOUT:
+        while len(served.layouts) >= MOST_LAYOUTS:
+            served.layouts.pop(next(iter(served.layouts)), None)
+        served.layouts[text] = found
+    return found
+
+
+def _checked(messages: Iterator[Any], most_rows: int, most_bytes: int) -> Iterator[Any]:
+    """The messages that follow, after a look at their heads: how many rows, and how many bytes once inflated."""
+    rows = size = 0
+    for message in messages:
         batch = batch_of(message.metadata)
         rows += batch.rows if message.type == "record batch" else 0
         if batch.rows > most_rows or rows > most_rows:
@@ -66,9 +99,7 @@ def _checked(buffer: Any, most_rows: int, most_bytes: int) -> Any:
             size += _inflated_size(batch, message.body)
             if size > most_bytes:
                 raise Refusal("too-large", f"the Arrow stream must have at most {most_bytes} bytes after inflation.")
-    if schema is None:
-        raise ValueError
-    return schema
+        yield message
 
 
 def _inflated_size(batch: Batch, body: Any) -> int:

@@ -88,26 +88,31 @@ class BodyReader:
     def __init__(self, most: int, seconds: float, together: int) -> None:
         self.most, self.seconds, self.together, self.held = most, seconds, together, 0
 
-    async def read(self, headers: Headers, receive: Receive) -> bytes:
-        """The body, inflated if it came compressed."""
+    async def read(self, headers: Headers, receive: Receive, *, complete: bool = False) -> bytes:
+        """The body, inflated if it came compressed. ``complete`` says that all of it is there."""
         inflate = self._inflater(header(headers, b"content-encoding"))
         declared = header(headers, b"content-length")
         if declared is not None and (not declared.isdigit() or len(declared) > 18 or int(declared) > self.most):
             raise self._too_large()
+        if complete:
+            return await self._body(receive, inflate)
         try:
             async with asyncio.timeout(self.seconds):
-                message = await receive()
-                if message["type"] == "http.request" and not message.get("more_body") and inflate is None:
-                    body: bytes = message.get("body", b"")
-                    if len(body) > self.most:
-                        raise self._too_large()
-                    return body
-                return await self._rest(message, receive, inflate)
+                return await self._body(receive, inflate)
         except TimeoutError:
             pass
         raise Refusal(
             "too-slow", f"the body must arrive within {self.seconds:g} seconds.", ((b"connection", b"close"),)
         )
+
+    async def _body(self, receive: Receive, inflate: Any) -> bytes:
+        message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body") and inflate is None:
+            body: bytes = message.get("body", b"")
+            if len(body) > self.most:
+                raise self._too_large()
+            return body
+        return await self._rest(message, receive, inflate)
 
     async def _rest(self, message: MutableMapping[str, Any], receive: Receive, inflate: Any) -> bytes:
         pieces, size = [], 0

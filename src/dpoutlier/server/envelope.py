@@ -9,10 +9,10 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.bodies import Gone
 from dpoutlier.server.logs import log, where
+from dpoutlier.server.metrics import tally
 from dpoutlier.server.refusals import Refusal, error_body
 
 __all__ = ["NO_ROUTE", "SECURITY", "Envelope", "Exchange", "Reply"]
@@ -84,7 +84,7 @@ class Envelope:
             await self.app(scope, receive, send)
             return
         exchange = scope["exchange"] = Exchange()
-        metrics.IN_FLIGHT.inc()
+        tally.in_flight += 1
         started = False
 
         async def sending(message: MutableMapping[str, Any]) -> None:
@@ -112,7 +112,7 @@ class Envelope:
             log("failed", "error", request_id=exchange.id, route=exchange.route, **where(error))
             refusal = Refusal("failed", FAILED)
         finally:
-            metrics.IN_FLIGHT.dec()
+            tally.in_flight -= 1
         if refusal is not None and not started:
             await self._refuse(refusal, exchange, scope, send)
         self._done(exchange, refusal)
@@ -153,11 +153,11 @@ class Envelope:
 
     def _done(self, exchange: Exchange, refusal: Refusal | None) -> None:
         seconds = time.perf_counter() - exchange.begin
-        metrics.done(exchange.route, exchange.status, seconds)
+        tally.answered(exchange.route, exchange.status, seconds)
         if refusal is not None:
-            metrics.REJECTED.labels(refusal.code).inc()
+            tally.refused(refusal.code)
         if exchange.rows and exchange.model and exchange.status == 200:
-            metrics.ROWS.labels(exchange.model).inc(exchange.rows)
+            tally.scored(exchange.model, exchange.rows)
         log(
             "request",
             request_id=exchange.id,
@@ -167,6 +167,7 @@ class Envelope:
             milliseconds=round(1000 * seconds, 3),
             key=exchange.key,
             model=exchange.model,
+            at_once=False,
         )
 
 

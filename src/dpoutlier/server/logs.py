@@ -7,22 +7,48 @@ import os
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pydantic_core import to_json
 
-__all__ = ["UVICORN_LOGS", "log", "where"]
+__all__ = ["UVICORN_LOGS", "flush", "log", "where"]
 
+WHOLE = 4096
+"""Bytes that a pipe takes in one piece."""
+MOST_WAITING = 100
 PACKAGE = Path(__file__).parents[1]
 
 
-def log(event: str, level: str = "info", **fields: Any) -> None:
-    """One line, in one piece, so that lines of several workers do not mix."""
+_waiting: list[bytes] = []
+_lock = Lock()
+
+
+def log(event: str, level: str = "info", *, at_once: bool = True, **fields: Any) -> None:
+    """One line. It is written at once with all that wait, or waits for half a second at most, until ``flush``."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    line = to_json({"time": now, "level": level, "event": event, **fields, "pid": os.getpid()}) + b"\n"
-    with suppress(OSError):  # nobody reads it any more
-        os.write(2, line)
+    _waiting.append(to_json({"time": now, "level": level, "event": event, **fields, "pid": _pid()}))
+    if at_once or len(_waiting) >= MOST_WAITING:
+        flush()
+
+
+def flush() -> None:
+    """Write what waits, in whole lines and pieces that lines of other workers do not mix with."""
+    with _lock, suppress(OSError):  # nobody reads it any more
+        while _waiting:
+            lines = []
+            while (_waiting and sum(map(len, lines)) + len(_waiting[0]) < WHOLE - len(lines) - 1) or (
+                _waiting and not lines
+            ):
+                lines.append(_waiting.pop(0))
+            os.write(2, b"\n".join(lines) + b"\n")
+
+
+@cache
+def _pid() -> int:
+    return os.getpid()
 
 
 def where(error: BaseException) -> dict[str, str]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import Counter as Counted
 from pathlib import Path
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-__all__ = ["FOLDER", "IN_FLIGHT", "LOADS", "MODEL_CURRENT", "REJECTED", "ROWS", "done", "page"]
+__all__ = ["FOLDER", "LOADS", "MODEL_CURRENT", "page", "tally"]
 
+MOST_WAITING = 1000
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 _registry = CollectorRegistry()
@@ -36,20 +37,49 @@ IN_FLIGHT = Gauge(
     "dpoutlier_in_flight", "Requests that are being worked on.", multiprocess_mode="livesum", registry=_registry
 )
 
-_children: dict[tuple[str, int], tuple[Any, Any]] = {}
+
+class Tally:
+    """What happened since the last time that it was written to the files, which takes longer than to score a point."""
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[str, int, float]] = []
+        self.rows: dict[str, int] = {}
+        self.rejected: dict[str, int] = {}
+        self.in_flight = 0
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Routes are templates, and few."""
+        self.answers.append((route, status, seconds))
+        if len(self.answers) >= MOST_WAITING:
+            self.write()
+
+    def scored(self, model: str, rows: int) -> None:
+        self.rows[model] = self.rows.get(model, 0) + rows
+
+    def refused(self, reason: str) -> None:
+        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+
+    def write(self) -> None:
+        answers, self.answers = self.answers, []
+        rows, self.rows = self.rows, {}
+        rejected, self.rejected = self.rejected, {}
+        for (route, status), many in Counted((route, status) for route, status, _ in answers).items():
+            REQUESTS.labels(route, str(status)).inc(many)
+        for route, _, seconds in answers:
+            SECONDS.labels(route).observe(seconds)
+        for model, many in rows.items():
+            ROWS.labels(model).inc(many)
+        for reason, many in rejected.items():
+            REJECTED.labels(reason).inc(many)
+        IN_FLIGHT.set(self.in_flight)
 
 
-def done(route: str, status: int, seconds: float) -> None:
-    """Count an answer. Routes are templates, and few."""
-    found = _children.get((route, status))
-    if found is None:
-        found = _children[route, status] = (REQUESTS.labels(route, str(status)), SECONDS.labels(route))
-    found[0].inc()
-    found[1].observe(seconds)
+tally = Tally()
 
 
 def page() -> bytes:
-    """All metrics as text."""
+    """All metrics as text; of other workers those of half a second ago."""
+    tally.write()
     folder = os.environ.get(FOLDER)
     if folder is None:
         return bytes(generate_latest(_registry))

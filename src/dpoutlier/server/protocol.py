@@ -8,8 +8,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from dpoutlier.server import metrics
 from dpoutlier.server.envelope import JSON, SECURITY
+from dpoutlier.server.metrics import tally
 from dpoutlier.server.refusals import CODES, error_body
 from dpoutlier.server.settings import Settings
 
@@ -86,6 +86,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         if not self.refused:
+            self.scope["complete"] = True  # type: ignore[typeddict-unknown-key] # the body need not be waited for
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -114,7 +115,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Answer and close, without a request."""
         self.refused = True
         self._stop_timer()
-        metrics.REJECTED.labels(code).inc()
+        tally.refused(code)
         body = error_body(code, message)
         own = [JSON, (b"content-length", str(len(body)).encode()), (b"connection", b"close"), *SECURITY]
         head = b"".join(b"%s: %s\r\n" % pair for pair in own)

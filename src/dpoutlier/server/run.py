@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import ssl
 import tempfile
@@ -23,6 +24,7 @@ __all__ = ["serve"]
 
 HEALTH_SECONDS = 60
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
+"""What Prometheus' client reads when it is first imported."""
 
 
 def serve(settings: Settings) -> None:
@@ -100,9 +102,9 @@ def _run(settings: Settings, listening: socket.socket) -> None:
         if settings.workers > 1:
             Multiprocess(config, sockets=[listening]).run()
         else:
+            for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
+                signal.signal(number, lambda *_: None)
             Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
     finally:
         if audit is not None:
             audit.append("stop")

@@ -84,6 +84,7 @@ class Served:
         self.detector = FittedDetector(model, "", 1)
         self.domain, self.person = model.domain, model.guarantee.person
         self.seconds_per_byte: dict[str, float] = {}
+        self.layouts: dict[bytes, Any] = {}
         self._scorers: dict[tuple[bool, float | None], BatchScorer] = {}
         self.summary = self._summary()
         self.detail = to_json(self._detail(settings))
