@@ -1,0 +1,497 @@
+"""A server of four workers on this machine: right answers under load and under fire, its pace beside scoring here, its latency.
+
+Alone: ``python bench/server.py [--quick]``. Every score is compared with that of the model here; a difference is an error.
+"""
+
+import argparse
+import csv
+import http.client
+import io
+import json
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # server_process
+
+import numpy as np
+import pyarrow as pa
+
+WORKERS, CALLERS = 4, 2
+SIZES = (1, 10, 100, 1000)
+TYPES = {"json": "application/json", "csv": "text/csv", "arrow": "application/vnd.apache.arrow.stream"}
+SPAWN = multiprocessing.get_context("spawn")
+FEATURES = 10
+NAMES = [f"f{j}" for j in range(FEATURES)]
+
+
+# Models and questions -----------------------------------------------------------------------------------------------------
+
+
+def made_models(folder):
+    """Model files of three kinds, by their ids."""
+    from dpoutlier import DPForest, DPGridKNN, DPMarginals
+
+    rng = np.random.default_rng(0)
+    rows = pa.table({name: rng.beta(2, 5, 20_000) for name in NAMES})
+    bounds = dict.fromkeys(NAMES, (0, 1))
+    few = NAMES[:3]
+    made = {
+        "forest": DPForest(1, bounds=bounds, n_hint=20_000, target_fpr=0.05).fit(rows),
+        "grid": DPGridKNN(1, bounds=dict.fromkeys(few, (0, 1)), n_hint=20_000, bins=8, k=20).fit(rows.select(few)),
+        "marginals": DPMarginals(1, bounds=bounds, target_fpr=0.05).fit(rows),
+    }
+    return {name: detector.save(folder / name, overwrite=True) for name, detector in made.items()}
+
+
+def points(model, n, seed):
+    rng = np.random.default_rng(seed)
+    return pa.table({name: rng.uniform(-0.1, 1.1, n) for name in (NAMES[:3] if model == "grid" else NAMES)})
+
+
+def body_of(kind, table):
+    if kind == "json":
+        return json.dumps({"points": table.to_pylist()}).encode()
+    if kind == "csv":
+        text = io.StringIO(newline="")
+        writer = csv.writer(text)
+        writer.writerow(table.column_names)
+        writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        return text.getvalue().encode()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+class Case(NamedTuple):
+    """A question, and its right answer."""
+
+    model: str
+    kind: str
+    body: bytes
+    scores: list
+    outside: list
+    predictions: list | None
+
+    def agrees(self, answer):
+        """Whether an answer is the right one, to the bit."""
+        if self.kind == "json":
+            told = json.loads(answer)
+            found = told["outlier_score"], told["outside_bounds"], told["prediction"]
+        elif self.kind == "csv":
+            rows = list(csv.DictReader(io.StringIO(answer.decode())))
+            more = [int(row["prediction"]) for row in rows] if "prediction" in rows[0] else None
+            found = (
+                [float(row["outlier_score"]) for row in rows],
+                [row["outside_bounds"] == "true" for row in rows],
+                more,
+            )
+        else:
+            table = pa.ipc.open_stream(answer).read_all().to_pydict()
+            found = table["outlier_score"], table["outside_bounds"], table.get("prediction")
+        return found == (self.scores, self.outside, self.predictions)
+
+
+def cases_of(paths, sizes=SIZES, variants=3):
+    """Questions of all models, kinds of bodies and sizes."""
+    from dpoutlier import load
+
+    found = []
+    for name, path in paths.items():
+        detector = load(path)
+        for n in sizes:
+            for variant in range(variants):
+                table = points(name, n, 1000 * n + variant)
+                told = detector.score_frame(table).to_pydict()
+                right = told["outlier_score"], told["outside_bounds"], told.get("prediction")
+                found += [Case(name, kind, body_of(kind, table), *right) for kind in TYPES]
+    return found
+
+
+@contextmanager
+def served(folder, paths, *more, workers=WORKERS, port=0):
+    """A server with a key for all models."""
+    from server_process import ServerProcess, make_key
+
+    keys = folder / "keys.json"
+    key = make_key(keys) if not keys.exists() else (folder / "key.txt").read_text()
+    (folder / "key.txt").write_text(key)
+    server = ServerProcess(folder, *paths.values(), "--keys", keys, "--workers", workers, *more).start(port=port)
+    server.key = key
+    try:
+        until = time.monotonic() + 60
+        while len(server.workers()) < workers and time.monotonic() < until:
+            time.sleep(0.05)
+        yield server
+    finally:
+        server.stop()
+
+
+def in_processes(function, arguments):
+    """What a function gives for each of the arguments, each in a process of its own."""
+    pipes, processes = [], []
+    for one in arguments:
+        here, there = SPAWN.Pipe(duplex=False)
+        process = SPAWN.Process(target=_sent, args=(there, function, one), daemon=True)
+        process.start()
+        there.close()
+        pipes.append(here)
+        processes.append(process)
+    found = [pipe.recv() for pipe in pipes]
+    for process in processes:
+        process.join()
+    return found
+
+
+def _sent(pipe, function, arguments):
+    pipe.send(function(*arguments))
+
+
+# Right answers ------------------------------------------------------------------------------------------------------------
+
+
+def asked(port, key, cases, n, seed):
+    """Counts of n questions in a random order on one connection: right, wrong, and what else happened."""
+    chance, found = random.Random(seed), Counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    for _ in range(n):
+        case = chance.choice(cases)
+        headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES[case.kind]}
+        try:
+            connection.request("POST", f"/v1/models/{case.model}/score", case.body, headers)
+            response = connection.getresponse()
+            content = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            found[type(error).__name__] += 1
+            connection.close()
+            continue
+        if response.status != 200:
+            found[f"status {response.status}"] += 1
+        else:
+            found["right" if case.agrees(content) else "wrong"] += 1
+    return found
+
+
+def mixed(server, cases, n, callers=CALLERS):
+    """Counts of n questions from several processes, and the seconds that they took."""
+    start = time.perf_counter()
+    arguments = [(server.port, server.key, cases, n // callers, seed) for seed in range(callers)]
+    return sum(in_processes(asked, arguments), Counter()), time.perf_counter() - start
+
+
+# Pace ---------------------------------------------------------------------------------------------------------------------
+
+
+def scored_here(path, table, pipe, seconds):
+    """Batches scored in this process within so many seconds of each signal, by what ``score_frame`` calls for each batch."""
+    from dpoutlier import load
+    from dpoutlier.detectors.frames import batch_scorer
+
+    scorer = batch_scorer(load(path, n_jobs=1))
+    scorer.arrow(table)
+    pipe.send("ready")
+    while pipe.recv() == "go":
+        calls, start = 0, time.perf_counter()
+        while (taken := time.perf_counter() - start) < seconds:
+            scorer.arrow(table)
+            calls += 1
+        pipe.send(calls / taken)
+
+
+class Here:
+    """As many processes as the server has workers, that score by themselves."""
+
+    def __init__(self, path, table, seconds, processes=WORKERS):
+        self.pipes, self.processes = [], []
+        for _ in range(processes):
+            here, there = SPAWN.Pipe()
+            process = SPAWN.Process(target=scored_here, args=(path, table, there, seconds), daemon=True)
+            process.start()
+            self.pipes.append(here)
+            self.processes.append(process)
+        for pipe in self.pipes:
+            pipe.recv()
+
+    def rate(self):
+        """Calls a second, of all of them together."""
+        for pipe in self.pipes:
+            pipe.send("go")
+        return sum(pipe.recv() for pipe in self.pipes)
+
+    def stop(self):
+        for pipe, process in zip(self.pipes, self.processes, strict=True):
+            pipe.send("stop")
+            process.join()
+
+
+LUA = """
+wrk.method = "POST"
+local file = io.open("{body}", "rb")
+wrk.body = file:read("*a")
+file:close()
+wrk.headers["Authorization"] = "Bearer {key}"
+wrk.headers["Content-Type"] = "{kind}"
+"""
+
+
+def flooded(port, key, model, kind, body, seconds):
+    """Answers a second on one connection."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES[kind]}
+    calls, start = 0, time.perf_counter()
+    while (taken := time.perf_counter() - start) < seconds:
+        connection.request("POST", f"/v1/models/{model}/score", body, headers)
+        response = connection.getresponse()
+        response.read()
+        if response.status != 200:
+            raise AssertionError(f"status {response.status}")
+        calls += 1
+    return calls / taken
+
+
+class Flood:
+    """Requests as fast as they are answered: by wrk if there is one, else by processes of Python."""
+
+    def __init__(self, server, folder, model, kind, table, connections=2 * WORKERS):
+        self.server, self.model, self.kind, self.connections = server, model, kind, connections
+        self.body, self.script = body_of(kind, table), folder / f"{model}-{kind}.lua"
+        (folder / f"{model}-{kind}.body").write_bytes(self.body)
+        told = {"body": folder / f"{model}-{kind}.body", "key": server.key, "kind": TYPES[kind]}
+        self.script.write_text(LUA.format(**told))
+
+    @staticmethod
+    def name():
+        return "wrk" if shutil.which("wrk") else f"{CALLERS} processes of Python"
+
+    def rate(self, seconds):
+        """Answers a second; an answer that is none is an error."""
+        if shutil.which("wrk") is None:
+            one = (self.server.port, self.server.key, self.model, self.kind, self.body, seconds)
+            return sum(in_processes(flooded, [one] * CALLERS))
+        url = f"{self.server.url}/v1/models/{self.model}/score"
+        command = ["wrk", "-t1", f"-c{self.connections}", f"-d{seconds}s", "-s", str(self.script), url]
+        told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60).stdout
+        if "Non-2xx" in told or "Socket errors" in told:
+            raise AssertionError(told)
+        return float(told.split("Requests/sec:")[1].split()[0])
+
+
+def pace(server, folder, paths, seconds, rounds):
+    """For each model: requests of 1,000 points a second here, and by the server for each kind of body."""
+    found = []
+    for model, path in paths.items():
+        table = points(model, 1000, 7)
+        here = Here(path, table, seconds)
+        floods = {kind: Flood(server, folder, model, kind, table) for kind in ("arrow", "csv", "json")}
+        rates, shares = {name: [] for name in ("here", *floods)}, []
+        for _ in range(rounds):
+            rates["here"].append(here.rate())
+            for kind in floods if not shares or rounds < 3 else ("arrow",):
+                rates[kind].append(floods[kind].rate(seconds))
+            shares.append(rates["arrow"][-1] / rates["here"][-1])
+        here.stop()
+        found.append(
+            (model, {name: statistics.median(rate) for name, rate in rates.items()}, statistics.median(shares))
+        )
+    return found
+
+
+# Latency ------------------------------------------------------------------------------------------------------------------
+
+
+def latencies(port, key, model, n):
+    """Milliseconds of n requests of one point in JSON, one after the other on one connection."""
+    body = body_of("json", points(model, 1, 3))
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES["json"]}
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    taken = []
+    for _ in range(n):
+        start = time.perf_counter()
+        connection.request("POST", f"/v1/models/{model}/score", body, headers)
+        response = connection.getresponse()
+        response.read()
+        taken.append(1000 * (time.perf_counter() - start))
+        if response.status != 200:
+            raise AssertionError(f"status {response.status}")
+    return taken
+
+
+def latency(server, folder, n, seconds):
+    """(p50, p99) of the forest alone, and under a flood of requests of 1,000 points."""
+    alone = latencies(server.port, server.key, "forest", n)
+    flood = Flood(server, folder, "forest", "arrow", points("forest", 1000, 7))
+    thread = threading.Thread(target=flood.rate, args=(seconds,))
+    thread.start()
+    time.sleep(0.5)
+    loaded, until = [], time.monotonic() + seconds - 1
+    while time.monotonic() < until and len(loaded) < n:
+        loaded += latencies(server.port, server.key, "forest", 20)
+    thread.join()
+    return [tuple(np.percentile(found, (50, 99))) for found in (alone, loaded)]
+
+
+# Under fire ---------------------------------------------------------------------------------------------------------------
+
+
+def persisted(url, key, model, path, folder, seed):
+    """Counts of calls of a client until it is told to stop, and the longest that one took."""
+    from dpoutlier import Client, load
+    from dpoutlier.exceptions import ServerError
+
+    client, local = Client(url, model, key=key, timeout=60), load(path)
+    tables = [points(model, n, seed + n) for n in (1, 100, 1000)]
+    right = [local.outlier_scores(table) for table in tables]
+    found, longest, i = Counter(), 0.0, 0
+    (folder / f"asking-{model}").touch()
+    while not (folder / "stop").exists():
+        start = time.perf_counter()
+        try:
+            scores = client.outlier_scores(tables[i % 3])
+        except ServerError as error:
+            found[f"error {error.status}"] += 1
+        else:
+            found["right" if (scores == right[i % 3]).all() else "wrong"] += 1
+        longest, i = max(longest, time.perf_counter() - start), i + 1
+    return found, longest
+
+
+class Fire(NamedTuple):
+    """What happened while processes were killed."""
+
+    answers: Counter
+    longest: float
+    """Seconds that a call took at most."""
+    killed: int
+    restarts: list
+    """Seconds until the server answered again after all of it was killed."""
+    entries: int
+    """Of the audit log, which holds together."""
+
+
+def under_fire(folder, paths, seconds, kills_of_all=1, workers=WORKERS):
+    """Clients that keep asking while a worker is killed every second, and in the end the whole server."""
+    from dpoutlier.server.auditlog import verify
+    from server_process import kill
+
+    audit, chance, killed, restarts, found = folder / "audit.jsonl", random.Random(0), 0, [], []
+    with served(folder, paths, "--audit", audit, workers=workers) as server:
+        arguments = [
+            (server.url, server.key, model, path, folder, seed) for seed, (model, path) in enumerate(paths.items())
+        ]
+        callers = threading.Thread(target=lambda: found.extend(in_processes(persisted, arguments)))
+        callers.start()
+        while not all((folder / f"asking-{model}").exists() for model in paths):
+            time.sleep(0.05)
+        time.sleep(1)
+        for _ in range(seconds):
+            for pid in chance.sample(there, 1) if (there := server.workers()) else ():
+                kill(pid)
+                killed += 1
+            time.sleep(1)
+        for _ in range(kills_of_all):
+            restarts.append(restarted(server))
+            time.sleep(2)
+        (folder / "stop").touch()
+        callers.join()
+    answers = sum((counts for counts, _ in found), Counter())
+    entries = sum(json.loads(line).get("route") is not None for line in audit.read_text().splitlines())
+    verify(audit)
+    if answers["right"] > entries:
+        raise AssertionError(f"{answers['right']} answers, and {entries} of them in the audit log")
+    return Fire(answers, max(longest for _, longest in found), killed, restarts, entries)
+
+
+def restarted(server):
+    """Kill all of a server at once, start it again on its port, and wait for an answer: seconds."""
+    children, port = server.children(), server.port
+    start = time.perf_counter()
+    server.process.kill()
+    for child in children:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+    server.process.wait()
+    server.pool.clear()
+    server.log_file.unlink()
+    server.start(port=port)
+    return time.perf_counter() - start
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+
+
+def server(report, folder):
+    """All of it, as sections of the report."""
+    paths = made_models(folder)
+    n, seconds, rounds = (2000, 1, 1) if report.quick else (100_000, 3, 5)
+    with served(folder, paths) as running:
+        counts, taken = mixed(running, cases_of(paths), n)
+        rates = pace(running, folder, paths, seconds, rounds)
+        alone, loaded = latency(running, folder, 200 if report.quick else 5000, 3 if report.quick else 20)
+    wrong = sum(counts.values()) - counts["right"]
+    report.target(f"wrong answers of {sum(counts.values()):,} from a server", wrong, 0, at_most=True, unit="")
+    for model, _, share in rates:
+        report.target(f"requests of 1,000 points, {model}: server against here", 100 * share, 70, unit="%")
+    report.section(
+        "A server",
+        f"{WORKERS} workers on the same machine as who asks. {sum(counts.values()):,} requests of {', '.join(map(str, SIZES))} "
+        f"points in JSON, CSV and Arrow to three models from {CALLERS} processes: {wrong} errors or wrong scores, "
+        f"{sum(counts.values()) / taken:,.0f} requests a second. Below: requests of 1,000 points a second, asked by "
+        f"{Flood.name()}; here: {WORKERS} processes that score the same Arrow table by what score_frame "
+        f"calls for a batch. Share: Arrow against here, median of {rounds} rounds.",
+        ["model", "here", "Arrow", "CSV", "JSON", "share"],
+        [
+            [m, *(f"{r[name]:,.0f}" for name in ("here", "arrow", "csv", "json")), f"{share:.0%}"]
+            for m, r, share in rates
+        ],
+    )
+    report.section(
+        "Latency of a server",
+        "One point in JSON to the forest, one request after the other on one connection: milliseconds, alone and while others ask "
+        "for 1,000 points at a time, as fast as they are answered.",
+        ["", "p50", "p99"],
+        [["alone", *(f"{ms:.2f}" for ms in alone)], ["under load", *(f"{ms:.2f}" for ms in loaded)]],
+    )
+    fire = under_fire(folder, paths, 4 if report.quick else 25, 1 if report.quick else 3)
+    bad = sum(fire.answers.values()) - fire.answers["right"]
+    report.target(
+        f"wrong answers or errors of {sum(fire.answers.values()):,} under fire", bad, 0, at_most=True, unit=""
+    )
+    report.section(
+        "A server under fire",
+        "Three clients keep asking while a random worker is killed every second, and then the whole server, which is started "
+        "again. Each answer is compared; the audit log holds together, and has every answer.",
+        ["answers", "wrong or errors", "workers killed", "longest call, s", "back after, s", "in the audit log"],
+        [
+            [
+                f"{sum(fire.answers.values()):,}",
+                bad,
+                fire.killed,
+                f"{fire.longest:.1f}",
+                ", ".join(f"{seconds:.1f}" for seconds in fire.restarts),
+                f"{fire.entries:,}",
+            ]
+        ],
+    )
+
+
+if __name__ == "__main__":
+    from report import Report
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small run, to see that everything works")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        server(Report(Path(made), quick=options.quick), Path(made))
