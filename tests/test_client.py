@@ -3,6 +3,7 @@
 import io
 import json
 import math
+import re
 import shutil
 import time
 import warnings
@@ -25,6 +26,7 @@ from dpoutlier.cli.app import app
 from dpoutlier.exceptions import DpoutlierError, ServerError, ThresholdNotSetError
 from dpoutlier.statement import PrivacyStatement
 from server_process import make_key, running_server
+from test_client_connection import certificate
 
 BOUNDS = {"age": (0, 100), "dose": (-1.5, 10.25)}
 LEVELS = {"sex": ["f", "m"], "stage": Category([1, 2.5, 4], ordered=True), "ward": Category(["a", "other"], other=True)}
@@ -506,3 +508,33 @@ def test_what_a_client_sends_is_in_no_log(server):
     for line in text.splitlines():
         if line.startswith("{"):
             assert isinstance(json.loads(line), dict)
+
+
+@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")  # of the test, which waits for the server
+def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
+    """Its Python, with the address of this server, and the model of the page."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    reference = pd.DataFrame(
+        {"age": rng.normal(50, 9, 500), "bmi": rng.normal(25, 4, 500), "sex": rng.choice(["f", "m"], 500)}
+    )
+    bounds = {"age": (0, 100), "bmi": (10, 80)}
+    detector = DPForest(2, bounds=bounds, categories={"sex": ["f", "m"]}, n_hint=500, target_fpr=0.05).fit(reference)
+    keys = tmp_path / "keys.json"
+    (tmp_path / "key.txt").write_text(make_key(keys, "patients") + "\n")
+    page = (Path(__file__).parents[1] / "docs" / "client.md").read_text()
+    (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    tls_key, cert = certificate(tmp_path)
+    tls = ["--tls-cert", cert, "--tls-key", tls_key]
+    with running_server(tmp_path, detector.save("patients"), "--keys", keys, *tls) as running:
+        names = {}
+        block = block.replace("https://host:8765", running.url).replace(
+            'open("key.txt").read()', repr((tmp_path / "key.txt").read_text())
+        )
+        exec(compile(block, "client.md", "exec"), names)
+        names["client"].close()
+        running.pool.clear()  # a stop waits for whoever keeps a connection open
+    assert (names["scores"] == detector.outlier_scores(names["points"])).all()
+    assert (names["labels"] == detector.set_threshold(target_fpr=0.1).predict(names["points"])).all()
+    pd.testing.assert_frame_equal(names["table"], detector.score_frame(names["points"]))
+    assert "Privacy statement of a DPForest model" in capsys.readouterr().out
