@@ -440,6 +440,26 @@ def test_requests_stay_within_the_limits_of_rows_and_bytes():
             assert max(sent) == 1  # the server will say what is wrong
 
 
+def test_limits_that_have_become_smaller_are_asked_for_again():
+    scores = Releases()
+
+    def smaller(request):
+        if request.method == "GET":
+            return 200, {}, described("0", limits={"rows": 4, "bytes": 10**6, "explain_rows": 1})
+        many = pa.ipc.open_stream(request.body).read_all().num_rows > 4
+        return refusal(413, "too-many-rows", "too many") if many else scores(request)
+
+    with faked((200, {}, described("0", limits={"rows": 9, "bytes": 10**6, "explain_rows": 1})), always=smaller) as (
+        url,
+        _,
+    ):
+        assert Client(url, "m").outlier_scores(AGES).tolist() == [*range(10)]
+    with faked(always=lambda request: smaller(request) if request.method == "GET" else refusal(413)) as (url, asked):
+        with pytest.raises(ServerError, match="come back later"):
+            Client(url, "m").outlier_scores(AGES)
+        assert [one.method for one in asked] == ["GET", "POST", "GET"]
+
+
 def test_an_answer_that_does_not_fit_the_points_is_refused():
     def lacking(request):
         status, headers, content = Releases()(request)

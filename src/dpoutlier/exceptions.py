@@ -64,6 +64,8 @@ class ServerError(DpoutlierError):
         The status of HTTP; None if there was no answer, or none that could be read.
     code : str or None
         The server's short name for the reason.
+    again : bool
+        Whether the same request may be answered later.
     """
 
     def __init__(

@@ -181,13 +181,19 @@ class Client(ScoresPoints):
         return self._served
 
     def steadily(self, call: Callable[[ServedModel], T]) -> T:
-        """What a function of one release gives; called once again, with the new release, if the server replaces it meanwhile."""
+        """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
         served = self._served
         try:
             return call(served)
         except ReplacedError as error:
-            release = error.release
-        return call(self._renewed(served, release))
+            renewed = self._renewed(served, error.release)
+        except ServerError as error:
+            if error.status != 413:
+                raise
+            renewed = self._renewed(served, served.description.release)
+            if renewed.description.limits == served.description.limits:
+                raise
+        return call(renewed)
 
     # ----------------------------------------------------------------------------------------------------------------------
 
