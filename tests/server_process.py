@@ -1,5 +1,6 @@
 """Real ``dpoutlier serve`` processes on a free loopback port, for tests."""
 
+import asyncio
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import urllib3
 
-__all__ = ["ServerProcess", "make_key", "running_server"]
+__all__ = ["ServerProcess", "call", "kill", "loaded_app", "make_key", "running_server"]
 
 START_SECONDS = 120
 
@@ -19,13 +20,13 @@ START_SECONDS = 120
 class ServerProcess:
     """A server with its log. ``url`` is where it listens; ``request`` asks it."""
 
-    def __init__(self, folder, *arguments, environment=None):
+    def __init__(self, folder, *arguments, environment=None, ca=None):
         self.folder, self.arguments = Path(folder), [str(one) for one in arguments]
         self.log_file = self.folder / f"server-{time.monotonic_ns()}.log"
         self.environment = {**os.environ, **(environment or {})}
         self.port = None
         self.process = None
-        self.pool = urllib3.PoolManager(maxsize=8, retries=False, cert_reqs="CERT_NONE", assert_hostname=False)
+        self.pool = urllib3.PoolManager(maxsize=8, retries=False, ca_certs=None if ca is None else str(ca))
 
     def start(self, *, port=0):
         with self.log_file.open("ab") as log:
@@ -45,7 +46,11 @@ class ServerProcess:
                 env=self.environment,
                 start_new_session=True,
             )
-        self.wait_until_ready()
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def wait_until_ready(self):
@@ -160,3 +165,41 @@ def make_key(file, models="*", *more):
         check=True,
     )
     return done.stdout.strip()
+
+
+def call(app, method, path, *, headers=None, body=b"", query=""):
+    """One request to an application in this process: (status, headers, body)."""
+    sent = []
+    pieces = [body] if isinstance(body, bytes) else list(body)
+
+    async def receive():
+        piece = pieces.pop(0) if pieces else b""
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "query_string": query.encode(),
+        "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
+    }
+    asyncio.run(app(scope, receive, send))
+    names = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], names, b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def loaded_app(**settings):
+    """An application in this process, with its models loaded."""
+    from dpoutlier.server.app import create_app
+    from dpoutlier.server.settings import Settings
+
+    app = create_app(Settings(**settings))
+    app.routes.shelf.load_all()
+    app.routes.reasons = []
+    return app

@@ -134,7 +134,7 @@ def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
         known = [_middle(category.code(value)) for value in [*encoded.dictionary.to_pylist(), None]]
     except Exception:  # noqa: BLE001 - the slow way knows what to make of it
         return None
-    return np.array(known)[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)]
+    return np.asarray(np.array(known)[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:

@@ -29,6 +29,8 @@ def serve(
         float, typer.Option(min=0, help="Requests a second for each key, over all workers; 0: no limit.")
     ] = 0,
     body_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Most seconds for a body to arrive.")] = 20,
+    header_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Most seconds for headers to arrive.")] = 10,
+    connections: Annotated[int, typer.Option(min=1, max=100_000, help="Most connections of each worker.")] = 1000,
     secret_models: Annotated[
         bool, typer.Option("--secret-models", help="Serve keyed models too, which must stay with the custodian.")
     ] = False,
@@ -72,5 +74,7 @@ def serve(
                 explain_rows=explain_rows,
                 rate=rate,
                 body_seconds=body_seconds,
+                header_seconds=header_seconds,
+                connections=connections,
             )
         )

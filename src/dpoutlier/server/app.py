@@ -12,6 +12,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
+from pydantic_core import to_json
 
 from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
@@ -87,9 +88,7 @@ def create_app(settings: Settings) -> Envelope:
     )
 
     async def openapi(_scope: Scope, _: Receive) -> Reply:
-        from pydantic_core import to_json  # noqa: PLC0415
-
-        return Reply(to_json(app.openapi()))
+        return Reply(to_json(_described_with_keys(app)))
 
     table: list[tuple[str, Handler, list[str], str]] = [
         ("/v1/models/{model}/score", routes.score, ["POST"], "score"),
@@ -119,10 +118,16 @@ def create_app(settings: Settings) -> Envelope:
         await app.router(scope, receive, send)
 
     envelope = Envelope(routed, audit)
-    envelope.openapi = app.openapi  # type: ignore[attr-defined]
-    envelope.routes = routes  # type: ignore[attr-defined]
+    envelope.routes = routes  # type: ignore[attr-defined] # for tests
     routes.extra_reasons = lambda: [] if envelope.audit_works else ["the audit log cannot be written"]
     return envelope
+
+
+def _described_with_keys(app: FastAPI) -> dict[str, Any]:
+    """FastAPI's description, with how a key is sent."""
+    content = app.openapi()
+    content.setdefault("components", {})["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    return content
 
 
 def _start(shelf: Shelf) -> None:

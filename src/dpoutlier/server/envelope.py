@@ -102,7 +102,7 @@ class Envelope:
         try:
             await self.app(scope, receive, sending)
         except Refusal as error:
-            refusal = error
+            refusal = error.forgetful()
         except HTTPException as error:
             refusal = Refusal(*OTHERS.get(error.status_code, OTHERS[404]))
             refusal.headers = tuple((k.lower().encode(), v.encode()) for k, v in (error.headers or {}).items())
@@ -122,7 +122,7 @@ class Envelope:
         try:
             self._record(exchange)
         except Refusal as error:
-            refusal = error
+            refusal = error.forgetful()
             exchange.status = refusal.status
         body = error_body(refusal.code, refusal.message)
         headers = [JSON, (b"content-length", str(len(body)).encode()), *refusal.headers, *_own_headers(exchange)]

@@ -38,12 +38,10 @@ def flush() -> None:
     """Write what waits, in whole lines and pieces that lines of other workers do not mix with."""
     with _lock, suppress(OSError):  # nobody reads it any more
         while _waiting:
-            lines = []
-            while (_waiting and sum(map(len, lines)) + len(_waiting[0]) < WHOLE - len(lines) - 1) or (
-                _waiting and not lines
-            ):
-                lines.append(_waiting.pop(0))
-            os.write(2, b"\n".join(lines) + b"\n")
+            piece = _waiting.pop(0) + b"\n"
+            while _waiting and len(piece) + len(_waiting[0]) < WHOLE:
+                piece += _waiting.pop(0) + b"\n"
+            os.write(2, piece)
 
 
 @cache
@@ -51,7 +49,7 @@ def _pid() -> int:
     return os.getpid()
 
 
-def where(error: BaseException) -> dict[str, str]:
+def where(error: BaseException) -> dict[str, Any]:
     """The type of an error and where in this package it came from. Its text may quote a value, and is left out."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(PACKAGE))]
     place = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "elsewhere"

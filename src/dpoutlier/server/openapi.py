@@ -94,5 +94,10 @@ DESCRIPTIONS: dict[str, dict[str, Any]] = {
         **BEARER,
     ),
 }
+DESCRIPTIONS["metrics"] = _described("Metrics for Prometheus.", None, 401, 403, **BEARER)
+DESCRIPTIONS["metrics"]["responses"][200] = {
+    "description": "Prometheus' text.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
 for _name in ("text/csv", ARROW):
     DESCRIPTIONS["score"]["responses"][200].setdefault("content", {})[_name] = {"schema": {"type": "string"}}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from pydantic_core import to_json
 
 __all__ = ["CODES", "Refusal", "cut", "error_body"]
@@ -40,6 +42,11 @@ class Refusal(Exception):  # noqa: N818 - it is an answer
     @property
     def status(self) -> int:
         return CODES[self.code]
+
+    def forgetful(self) -> Self:
+        """The same without where it came from, which would keep the body in memory for as long."""
+        self.__context__ = None
+        return self.with_traceback(None)
 
 
 def cut(value: object, most: int = SHOWN) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 __all__ = ["ErrorAnswer", "Explanations", "Health", "ModelDetail", "ModelList", "PointsIn", "Scores"]
 
@@ -14,8 +14,6 @@ Endless = Literal["inf", "-inf"]
 
 class In(BaseModel):
     """What clients send."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Out(BaseModel):

@@ -1,0 +1,222 @@
+"""Bodies that are too large, too many, damaged or made to burst are refused, with an answer and in bounded memory."""
+
+import gzip
+import io
+import json
+import random
+import struct
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpoutlier import Category, DPMarginals
+from dpoutlier.server.flatbuffers import batch_of
+from server_process import call, loaded_app
+
+ARROW = "application/vnd.apache.arrow.stream"
+BYTES, ROWS = 100_000, 500
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    rows = pa.table({"x": np.linspace(0, 1, 50), "c": ["f", "m"] * 25})
+    detector = DPMarginals(1, bounds={"x": (0, 1)}, categories={"c": Category(["f", "m"])}).fit(rows)
+    path = detector.save(tmp_path_factory.mktemp("bounds") / "a")
+    return loaded_app(models=(("a", str(path)),), max_bytes=BYTES, max_rows=ROWS)
+
+
+def ask(app, kind, body, **more):
+    headers = {"Content-Type": kind, **more.pop("headers", {})}
+    status, _, answer = call(app, "POST", "/v1/models/a/score", headers=headers, body=body, **more)
+    code = None if status == 200 else json.loads(answer)["error"]["code"]
+    if code is not None:
+        assert len(answer) < 3000
+        assert b"Traceback" not in answer
+    return status, code
+
+
+def stream(table, **options):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def points(n):
+    return pa.table({"x": np.zeros(n), "c": ["f"] * n})
+
+
+def test_limits_are_limits(app):
+    small = json.dumps({"points": [[0.5, "f"]] * ROWS}).encode()
+    assert ask(app, "application/json", small) == (200, None)
+    assert ask(app, "application/json", json.dumps({"points": [[0.5, "f"]] * (ROWS + 1)}).encode()) == (
+        413,
+        "too-many-rows",
+    )
+    assert ask(app, "text/csv", b"x,c\n" + b"1,f\n" * ROWS) == (200, None)
+    assert ask(app, "text/csv", b"x,c\n" + b"1,f\n" * (ROWS + 1)) == (413, "too-many-rows")
+    assert ask(app, ARROW, stream(points(ROWS))) == (200, None)
+    assert ask(app, ARROW, stream(points(ROWS + 1))) == (413, "too-many-rows")
+    assert ask(app, "application/json", b" " * (BYTES - len(small)) + small) == (200, None)
+    assert ask(app, "application/json", b" " * (BYTES - len(small) + 1) + small) == (413, "too-large")
+    pieces = [b" " * 10_000] * 11
+    assert ask(app, "application/json", pieces) == (413, "too-large")
+    declared = {"Content-Length": str(BYTES + 1)}
+    assert ask(app, "application/json", small, headers=declared) == (413, "too-large")
+    assert ask(app, "application/json", small, headers={"Content-Length": "9" * 30}) == (413, "too-large")
+
+
+def test_gzip_is_inflated_within_the_limit(app):
+    small = json.dumps({"points": [[0.5, "f"]] * ROWS}).encode()
+    packed, gz = gzip.compress(small), {"Content-Encoding": "gzip"}
+    assert ask(app, "application/json", packed, headers=gz) == (200, None)
+    assert ask(app, "application/json", [packed[:7], packed[7:9], packed[9:]], headers=gz) == (200, None)
+    exact = gzip.compress(b" " * (BYTES - len(small)) + small)
+    assert ask(app, "application/json", exact, headers=gz) == (200, None)
+    bomb = gzip.compress(b" " * (200 << 20))
+    assert len(bomb) > BYTES
+    assert ask(app, "application/json", [bomb[:90_000]], headers=gz) == (413, "too-large")
+    assert ask(app, "application/json", packed[:-5], headers=gz) == (400, "malformed-body")
+    assert ask(app, "application/json", packed + b"x", headers=gz) == (400, "malformed-body")
+    assert ask(app, "application/json", small, headers=gz) == (400, "malformed-body")
+    assert ask(app, "application/json", b"", headers=gz) == (400, "malformed-body")
+    assert ask(app, "application/json", packed, headers={"Content-Encoding": "br"}) == (415, "unsupported-type")
+    for kind in ("", "application/xml", "text/csv; charset=latin-1", "application/json; charset=utf-16"):
+        assert ask(app, kind, small) == (415, "unsupported-type")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff\xfe",
+        b'{"points": 1}',
+        b'{"points": [1]}',
+        b'{"points": [[1, "f"], {"x": 1, "c": "f"}]}',
+        b'{"points": [[1]]}',
+        b'{"points": [[[1], "f"]]}',
+        b'{"points": [{"x": {"y": 1}, "c": "f"}]}',
+        b"[" * 50_000,
+        b'{"points":' * 10_000,
+        b'{"points": [[1' + b"0" * 5000 + b', "f"]]}',
+        b'{"points": [["\\ud800", "f"]]}',
+    ],
+)
+def test_malformed_json(app, body):
+    status, code = ask(app, "application/json", body)
+    assert status == 400
+    assert code in {"malformed-body", "missing-value"}
+
+
+def test_odd_but_right_json(app):
+    assert ask(app, "application/json", b'{"points": []}') == (200, None)
+    assert ask(app, "application/json", b'{"points": [{"x": 1e400, "c": "f", "id": [1]}], "more": 1}') == (200, None)
+    assert ask(app, "application/json", b'{"points": [{"x": 1}]}') == (400, "no-such-column")
+    assert ask(app, "application/json", b'{"points": [[NaN, "f"]]}') == (400, "missing-value")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\n",
+        b"x,c\n1\n",
+        b"x,c\n1,f,2\n",
+        b'x,c\n"' + b"a" * 99_000,
+        b"x,c\n" + b"1" * 90_000 + b",f,\n",
+        b"x,c,x\n1,f,2\n",
+        b",".join(b"%d" % i for i in range(20_001))[:99_000],
+        b"\0\0\0",
+    ],
+)
+def test_malformed_csv(app, body):
+    status, code = ask(app, "text/csv", body)
+    assert (status, code) in {(400, "malformed-body"), (400, "no-such-column"), (400, "missing-value")}
+
+
+def test_arrow_that_would_burst(app):
+    wide = pa.table({"x": np.zeros(ROWS), "c": ["f"] * ROWS, "more": ["a" * 10_000] * ROWS})
+    for codec in ("lz4", "zstd"):
+        packed = stream(wide, compression=codec)
+        assert len(packed) < BYTES
+        assert ask(app, ARROW, packed) == (413, "too-large")
+        assert ask(app, ARROW, stream(points(ROWS), compression=codec)) == (200, None)
+    empty = pa.table({"x": pa.nulls(10**9), "c": pa.nulls(10**9)})  # a billion rows in no bytes
+    assert len(stream(empty)) < BYTES
+    assert ask(app, ARROW, stream(empty)) == (413, "too-many-rows")
+    many = pa.Table.from_batches(points(1).to_batches() * (ROWS + 1))
+    assert ask(app, ARROW, stream(many)[:BYTES])[0] in {400, 413}
+
+
+def test_arrow_types_that_hold_no_values(app):
+    n = 3
+    good = pa.table({"x": [1, 2, 3], "c": pa.array(["f", "m", "f"]).dictionary_encode()})
+    assert ask(app, ARROW, stream(good)) == (200, None)
+    for column in (
+        pa.array([[1.0]] * n),
+        pa.array([{"a": 1}] * n),
+        pa.array([1, 2, 3], pa.timestamp("s")),
+        pa.array([b"1"] * n),
+        pa.RunEndEncodedArray.from_arrays([3], [1.0]),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16] * n, pa.binary(16))),
+    ):
+        table = pa.table({"x": column, "c": ["f"] * n})
+        assert ask(app, ARROW, stream(table)) == (400, "malformed-body")
+        aside = pa.table({"x": [1.0] * n, "more": column, "c": ["f"] * n})
+        assert ask(app, ARROW, stream(aside)) == (200, None)
+    assert ask(app, ARROW, stream(pa.table({"x": [1.0]}))) == (400, "no-such-column")
+    twice = pa.Table.from_arrays([pa.array([1.0])] * 2 + [pa.array(["f"])], ["x", "x", "c"])
+    assert ask(app, ARROW, stream(twice)) == (400, "malformed-body")
+
+
+def test_damaged_arrow_never_ends_the_process(app):
+    table = pa.table(
+        {"x": np.linspace(0, 1, 20), "c": pa.array(["f", "m"] * 10), "d": pa.array(["u", "v"] * 10).dictionary_encode()}
+    )
+    rng = random.Random(0)
+    wholes = [stream(table), stream(table, compression="lz4"), stream(table.select(["x", "c"]))]
+    seen = set()
+    for i in range(1500):
+        damaged = bytearray(wholes[i % 3])
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            place = rng.randrange(len(damaged))
+            how = rng.randrange(3)
+            if how == 0:
+                damaged[place] = rng.randrange(256)
+            elif how == 1:
+                damaged[place : place + 8] = struct.pack("<q", rng.choice((-1, 2**40, 2**63 - 1, -(2**63), 7)))
+            else:
+                del damaged[place : place + rng.randrange(1, 40)]
+        seen.add(ask(app, ARROW, bytes(damaged)))
+    assert {status for status, _ in seen} <= {200, 400, 413}
+    assert (400, "malformed-body") in seen
+    assert ask(app, ARROW, wholes[0]) == (200, None)
+    for cut in range(0, len(wholes[2]), 37):
+        assert ask(app, ARROW, wholes[2][:cut])[0] in {200, 400}  # a stream may end without its mark
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_as_the_head_of_a_message(data):
+    try:
+        batch_of(data)
+    except (ValueError, RecursionError):
+        return
+
+
+@given(st.binary(max_size=2000), st.sampled_from(["application/json", "text/csv", ARROW]))
+def test_any_bytes_as_a_body(app, data, kind):
+    assert ask(app, kind, data)[0] in {200, 400}
+
+
+def test_the_head_of_a_message_says_what_arrow_says():
+    for codec in (None, "lz4"):
+        body = stream(points(17), compression=codec)
+        messages = [one for one in pa.ipc.MessageReader.open_stream(io.BytesIO(body)) if one.type == "record batch"]
+        found = batch_of(messages[0].metadata)
+        assert (found.rows, found.compressed) == (17, codec is not None)
+        assert len(found.buffers) == (0 if codec is None else 5)
