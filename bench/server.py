@@ -195,20 +195,30 @@ def mixed(server, cases, n, callers=CALLERS):
 # Pace ---------------------------------------------------------------------------------------------------------------------
 
 
+class Rate(NamedTuple):
+    """Requests or calls a second, and what each takes of the processors."""
+
+    per_second: float
+    cpu: float
+    """Seconds, without those of who asks."""
+
+
 def scored_here(path, table, pipe, seconds):
-    """Batches scored in this process within so many seconds of each signal, by what ``score_frame`` calls for each batch."""
+    """What this process scores within so many seconds of each signal: as a user does, or what that calls for a batch."""
     from dpoutlier import load
     from dpoutlier.detectors.frames import batch_scorer
 
-    scorer = batch_scorer(load(path, n_jobs=1))
-    scorer.arrow(table)
+    detector = load(path, n_jobs=1)
+    ways = {"frame": detector.score_frame, "batch": batch_scorer(detector).arrow}
+    for way in ways.values():
+        way(table)
     pipe.send("ready")
-    while pipe.recv() == "go":
-        calls, start = 0, time.perf_counter()
+    while way := ways.get(pipe.recv()):
+        calls, cpu, start = 0, time.process_time(), time.perf_counter()
         while (taken := time.perf_counter() - start) < seconds:
-            scorer.arrow(table)
+            way(table)
             calls += 1
-        pipe.send(calls / taken)
+        pipe.send((calls / taken, (time.process_time() - cpu) / calls))
 
 
 class Here:
@@ -225,16 +235,23 @@ class Here:
         for pipe in self.pipes:
             pipe.recv()
 
-    def rate(self):
-        """Calls a second, of all of them together."""
+    def rate(self, way):
+        """All of them together."""
         for pipe in self.pipes:
-            pipe.send("go")
-        return sum(pipe.recv() for pipe in self.pipes)
+            pipe.send(way)
+        found = [pipe.recv() for pipe in self.pipes]
+        return Rate(sum(rate for rate, _ in found), statistics.mean(cpu for _, cpu in found))
 
     def stop(self):
         for pipe, process in zip(self.pipes, self.processes, strict=True):
             pipe.send("stop")
             process.join()
+
+
+def cpu_of(processes):
+    """Seconds of the processors that processes have used."""
+    used = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in processes)
+    return sum(int(ticks) for both in used for ticks in both) / os.sysconf("SC_CLK_TCK")
 
 
 LUA = """
@@ -278,6 +295,12 @@ class Flood:
 
     def rate(self, seconds):
         """Answers a second; an answer that is none is an error."""
+        workers = self.server.workers()
+        before = cpu_of(workers)
+        found = self._rate(seconds)
+        return Rate(found, (cpu_of(workers) - before) / (found * seconds))
+
+    def _rate(self, seconds):
         if shutil.which("wrk") is None:
             one = (self.server.port, self.server.key, self.model, self.kind, self.body, seconds)
             return sum(in_processes(flooded, [one] * CALLERS))
@@ -290,22 +313,20 @@ class Flood:
 
 
 def pace(server, folder, paths, seconds, rounds):
-    """For each model: requests of 1,000 points a second here, and by the server for each kind of body."""
-    found = []
+    """For each model: requests of 1,000 points here and by the server, for each way and kind of body; medians of all rounds."""
+    found = {}
     for model, path in paths.items():
         table = points(model, 1000, 7)
         here = Here(path, table, seconds)
         floods = {kind: Flood(server, folder, model, kind, table) for kind in ("arrow", "csv", "json")}
-        rates, shares = {name: [] for name in ("here", *floods)}, []
-        for _ in range(rounds):
-            rates["here"].append(here.rate())
-            for kind in floods if not shares or rounds < 3 else ("arrow",):
-                rates[kind].append(floods[kind].rate(seconds))
-            shares.append(rates["arrow"][-1] / rates["here"][-1])
+        rates = {name: [] for name in ("frame", "batch", *floods)}
+        for turn in range(rounds):
+            for way in ("frame", "arrow", "batch", *(("csv", "json") if turn == 0 else ())):
+                rates[way].append(floods[way].rate(seconds) if way in floods else here.rate(way))
         here.stop()
-        found.append(
-            (model, {name: statistics.median(rate) for name, rate in rates.items()}, statistics.median(shares))
-        )
+        found[model] = {
+            way: Rate(*(statistics.median(values) for values in zip(*each, strict=True))) for way, each in rates.items()
+        }
     return found
 
 
@@ -442,19 +463,38 @@ def server(report, folder):
         alone, loaded = latency(running, folder, 200 if report.quick else 5000, 3 if report.quick else 20)
     wrong = sum(counts.values()) - counts["right"]
     report.target(f"wrong answers of {sum(counts.values()):,} from a server", wrong, 0, at_most=True, unit="")
-    for model, _, share in rates:
-        report.target(f"requests of 1,000 points, {model}: server against here", 100 * share, 70, unit="%")
+    for model, rate in rates.items():
+        share = 100 * rate["arrow"].per_second / rate["frame"].per_second
+        report.target(f"requests of 1,000 points, {model}: server against score_frame here", share, 70, unit="%")
     report.section(
         "A server",
         f"{WORKERS} workers on the same machine as who asks. {sum(counts.values()):,} requests of {', '.join(map(str, SIZES))} "
         f"points in JSON, CSV and Arrow to three models from {CALLERS} processes: {wrong} errors or wrong scores, "
         f"{sum(counts.values()) / taken:,.0f} requests a second. Below: requests of 1,000 points a second, asked by "
-        f"{Flood.name()}; here: {WORKERS} processes that score the same Arrow table by what score_frame "
-        f"calls for a batch. Share: Arrow against here, median of {rounds} rounds.",
-        ["model", "here", "Arrow", "CSV", "JSON", "share"],
+        f"{Flood.name()}; score_frame: {WORKERS} processes here that score the same Arrow table; batch: what it calls for each "
+        f"batch, and nothing else. Medians of {rounds} rounds.",
+        ["model", "score_frame", "batch", "Arrow", "CSV", "JSON", "Arrow / score_frame", "Arrow / batch"],
         [
-            [m, *(f"{r[name]:,.0f}" for name in ("here", "arrow", "csv", "json")), f"{share:.0%}"]
-            for m, r, share in rates
+            [
+                model,
+                *(f"{rate[way].per_second:,.0f}" for way in ("frame", "batch", "arrow", "csv", "json")),
+                *(f"{rate['arrow'].per_second / rate[way].per_second:.0%}" for way in ("frame", "batch")),
+            ]
+            for model, rate in rates.items()
+        ],
+    )
+    report.section(
+        "What a request of a server costs",
+        "The same, in microseconds of the processors for each request, without those of who asks: it is less disturbed by what "
+        "else runs on a machine.",
+        ["model", "score_frame", "batch", "Arrow", "CSV", "JSON", "score_frame / Arrow", "batch / Arrow"],
+        [
+            [
+                model,
+                *(f"{1e6 * rate[way].cpu:,.0f}" for way in ("frame", "batch", "arrow", "csv", "json")),
+                *(f"{rate[way].cpu / rate['arrow'].cpu:.0%}" for way in ("frame", "batch")),
+            ]
+            for model, rate in rates.items()
         ],
     )
     report.section(
