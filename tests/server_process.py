@@ -54,7 +54,7 @@ class ServerProcess:
         return self
 
     def wait_until_ready(self):
-        """Until /readyz says so."""
+        """Until /readyz says so, and all workers are there."""
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             if self.process.poll() is not None:
@@ -63,7 +63,8 @@ class ServerProcess:
             if listening is not None:
                 self.port, self.scheme = listening["port"], listening["scheme"]
                 try:
-                    if self.request("GET", "/readyz", timeout=2).status == 200:
+                    ready = self.request("GET", "/readyz", timeout=2).status == 200
+                    if ready and len(self.workers()) >= listening["workers"]:
                         return
                 except urllib3.exceptions.HTTPError:
                     pass

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import multiprocessing
 import os
+import shutil
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -18,7 +21,7 @@ from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
-from dpoutlier.server.logs import flush, log
+from dpoutlier.server.logs import flush, log, where
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
 from dpoutlier.server.settings import Settings
@@ -26,8 +29,8 @@ from dpoutlier.server.shelf import Shelf
 
 __all__ = ["app_from_environment", "create_app"]
 
-LOOK = 0.5
-"""Seconds between looks at files that may have been replaced."""
+LOOK, RETRY = 0.5, 1.0
+"""Seconds between looks at files that may have been replaced, and before a worker that cannot start gives up."""
 
 
 class Lean(APIRoute):
@@ -61,6 +64,8 @@ def create_app(settings: Settings) -> Envelope:
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await asyncio.get_running_loop().run_in_executor(None, _start, shelf)
+        gc.collect()
+        gc.freeze()  # what is there now stays, and need not be looked through
         watching = asyncio.create_task(_watch(shelf, guard, audit))
         routes.reasons = []
         log("ready", models=len(shelf.served))
@@ -107,9 +112,16 @@ def create_app(settings: Settings) -> Envelope:
         for path, handler, methods, name in table
     ]
 
+    score = app.router.routes[0]
+    assert isinstance(score, Lean)
+
     async def routed(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            asked = scope["method"]
+            asked, place = scope["method"], scope["path"].split("/")
+            if asked == "POST" and len(place) == 5 and place[:3] == ["", "v1", "models"] and place[4] == "score":
+                scope["path_params"] = {"model": place[3]}  # the way that most requests go, without a search
+                await score.app(scope, receive, send)
+                return
             scope = {
                 **scope,
                 "app": app,
@@ -131,7 +143,14 @@ def _described_with_keys(app: FastAPI) -> dict[str, Any]:
 
 
 def _start(shelf: Shelf) -> None:
-    shelf.load_all()
+    try:
+        shelf.load_all()
+    except BaseException as error:  # noqa: BLE001 - whatever it is, this worker cannot answer
+        log("start-failed", "critical", **where(error))
+        time.sleep(RETRY)
+        os._exit(
+            1
+        )  # and not as uvicorn ends: others may still answer with what the file held before, and must not be stopped
     for name in shelf.served:
         metrics.LOADS.labels(name, "loaded").inc()
         metrics.MODEL_CURRENT.labels(name).set(1)
@@ -144,21 +163,30 @@ async def _watch(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
         await asyncio.sleep(LOOK)
         if parent is not None and os.getppid() != parent.pid:
             log("parent-gone", "error")
+            shutil.rmtree(shelf.settings.shared or "", ignore_errors=True)  # which the parent would have done
             os.kill(os.getpid(), signal.SIGTERM)
             return
         metrics.tally.write()
         flush()
-        keys = guard.refresh()
-        if keys is not None:
-            log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
-        for name, path in shelf.changed():
-            error = await loop.run_in_executor(None, shelf.reload, name, path)
-            result = "loaded" if error is None else "failed"
-            metrics.LOADS.labels(name, result).inc()
-            metrics.MODEL_CURRENT.labels(name).set(error is None)
-            log(f"model-{result}", "info" if error is None else "error", model=name, error=error)
-        if audit is not None:
-            await loop.run_in_executor(None, audit.sync)
+        try:
+            await loop.run_in_executor(None, _look, shelf, guard, audit)
+        except Exception as error:  # noqa: BLE001 - the next look may succeed
+            log("look-failed", "error", **where(error))
+
+
+def _look(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
+    """What may take long: in a thread of its own."""
+    keys = guard.refresh()
+    if keys is not None:
+        log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
+    for name, path in shelf.changed():
+        error = shelf.reload(name, path)
+        result = "loaded" if error is None else "failed"
+        metrics.LOADS.labels(name, result).inc()
+        metrics.MODEL_CURRENT.labels(name).set(error is None)
+        log(f"model-{result}", "info" if error is None else "error", model=name, error=error)
+    if audit is not None:
+        audit.sync()
 
 
 def app_from_environment() -> Envelope:

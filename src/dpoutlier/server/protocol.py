@@ -18,6 +18,8 @@ __all__ = ["BoundedProtocol"]
 MOST_HEADERS = 100
 LINGER = 30.0
 """Seconds that a client may take to fetch an answer that waits for it, after the last byte."""
+FAREWELL = 1.0
+"""Seconds that an idle client may take to close, when the server stops."""
 
 _settings: list[Settings] = []
 
@@ -97,6 +99,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().timeout_keep_alive_handler()
         if self.transport.get_write_buffer_size():  # a close waits until all is sent, for ever
             self.loop.call_later(LINGER, self.transport.abort)
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.transport.is_closing():  # TLS would wait for the client to say good-bye as well
+            self.loop.call_later(FAREWELL, self.transport.abort)
 
     def _start_timer(self) -> None:
         self.timer = self.loop.call_later(self.limits.header_seconds, self._too_slow)

@@ -51,6 +51,8 @@ def _check(settings: Settings) -> None:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key)
         except (ssl.SSLError, OSError) as error:
             raise bad("--tls-cert and --tls-key", "a certificate and its key, in PEM", str(error)) from None
+    if settings.audit is not None:
+        AuditLog(settings.audit).close()
     Shelf(settings).load_all()
 
 
