@@ -27,6 +27,7 @@ from report import Report
 from scale import scale
 from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
+from server import server
 
 
 def main():
@@ -59,6 +60,7 @@ def main():
         if shutil.which("java") is not None:
             cluster(report, Path(folder))
         start_up(report, Path(folder))
+        server(report, Path(folder))
     peak_of_scoring(report)
     versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {numba.__version__}"
     report.write(f"{versions}; {os.cpu_count()} cores ({processor()}); {time.perf_counter() - start:.0f} s in all")

@@ -11,6 +11,7 @@ from dpoutlier._startup import without_collection
 if TYPE_CHECKING:
     from dpoutlier.bounds import Bounds
     from dpoutlier.category import Category
+    from dpoutlier.client.client import Client
     from dpoutlier.detectors.choosing import detector
     from dpoutlier.detectors.explanation import Counterfactual, Explanation
     from dpoutlier.detectors.fitted import FittedDetector
@@ -33,6 +34,7 @@ __all__ = [
     "KNN",
     "Bounds",
     "Category",
+    "Client",
     "CountIntervals",
     "Counterfactual",
     "DPForest",
@@ -60,6 +62,7 @@ _HOME = {
     "KNN": "detectors.knn",
     "Bounds": "bounds",
     "Category": "category",
+    "Client": "client.client",
     "CountIntervals": "scoring.count_intervals",
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",

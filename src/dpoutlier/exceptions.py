@@ -12,6 +12,7 @@ __all__ = [
     "PointsError",
     "ReferenceDataError",
     "SecretError",
+    "ServerError",
     "ThresholdNotSetError",
     "TooManyCellsError",
     "UnsafeWarning",
@@ -55,6 +56,26 @@ class ModelFileError(DpoutlierError):
 
 class OutputExistsError(DpoutlierError, FileExistsError):
     """A file of that name exists, and nobody said that it may be replaced."""
+
+
+class ServerError(DpoutlierError):
+    """A server could not be reached, or refused; the message is the server's own if it gave one.
+
+    Attributes
+    ----------
+    status : int or None
+        The status of HTTP; None if there was no answer, or none that could be read.
+    code : str or None
+        The server's short name for the reason.
+    again : bool
+        Whether the same request may be answered later.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, code: str | None = None, again: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.again = status, code, again
 
 
 class ThresholdNotSetError(DpoutlierError, AttributeError):

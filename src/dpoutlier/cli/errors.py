@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import typer
 
-from dpoutlier.exceptions import DpoutlierError
+from dpoutlier.exceptions import DpoutlierError, ServerError
 
 __all__ = ["BAD_INPUT", "FAILED", "errors_for_people"]
 
@@ -18,6 +18,10 @@ def errors_for_people() -> Iterator[None]:
     """Exit with 2 for input that cannot be used and with 1 if the machine failed; never with a stack trace."""
     try:
         yield
+    except ServerError as error:
+        _complain(str(error))
+        refused = error.status is not None and 400 <= error.status < 500
+        raise typer.Exit(BAD_INPUT if refused else FAILED) from None
     except (DpoutlierError, ValueError, TypeError) as error:
         _complain(str(error))
         raise typer.Exit(BAD_INPUT) from None

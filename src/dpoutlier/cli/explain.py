@@ -14,7 +14,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
+    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
     row: Annotated[
         int, typer.Option(help="Which row to explain, counted from 0; the most outlying one unless told.")
@@ -22,6 +22,11 @@ def explain(
     top: Annotated[int, typer.Option(min=1, help="How many features to print.")] = 10,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of it, .png or .svg.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
+    url: Annotated[str | None, typer.Option(help="Let a server explain, such as https://host:8765.")] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+    ] = None,
+    ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:
     """Show which features make a point outlying and what would be usual instead, free of privacy cost.
 
@@ -34,19 +39,21 @@ def explain(
         from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_points  # noqa: PLC0415
+        from dpoutlier.cli.opening import opened  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.detectors.loading import load  # noqa: PLC0415
         from dpoutlier.exceptions import PointsError  # noqa: PLC0415
-        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
 
         if output is not None:
             if output.suffix.lower() not in {".png", ".svg"}:
                 raise bad("--output", "a .png or .svg file", str(output))
             check_output(output, overwrite=force)
-        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX))
-        domain = detector.model_.domain
+            if url is not None:
+                raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")
+        detector = opened(model, url, key_file, ca)
+        domain = detector.fitted_domain()
         table = read_points(points, domain)
-        say_if_compiling()
+        if url is None:
+            say_if_compiling()
         chosen = table if domain.names is None else table.select(list(domain.names))
         if not len(table):
             raise PointsError(f"{points} has no rows, so there is nothing to explain.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from dpoutlier.cli.points import Points
     from dpoutlier.detectors.batches import BatchScorer
+    from dpoutlier.detectors.scores import ScoresPoints
 
 __all__ = ["score"]
 
@@ -30,7 +31,7 @@ class Missing(StrEnum):
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
+    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[
         list[Path],
         typer.Argument(
@@ -52,38 +53,45 @@ def score(
     ] = Missing.error,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="Let a server score, such as https://host:8765; the output is the same.")
+    ] = None,
+    key_file: Annotated[
+        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+    ] = None,
+    ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:
     """Score points with a model, free of privacy cost. Files may be larger than memory.
 
     Example: dpoutlier score model.dpo patients.csv -o scores.csv
 
     Many files: dpoutlier score model.dpo "points/*.parquet" -o scores.parquet
+
+    On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
     with errors_for_people():
         from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.points import Points  # noqa: PLC0415
+        from dpoutlier.cli.opening import opened  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
-        from dpoutlier.detectors.loading import load  # noqa: PLC0415
-        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
         from dpoutlier.sources.paths import format_of  # noqa: PLC0415
 
         if output is not None:
             format_of(output)
             check_output(output, overwrite=force)
-        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=jobs)
+        detector = opened(model, url, key_file, ca, jobs)
         if target_fpr is not None or threshold is not None:
             detector.set_threshold(target_fpr=target_fpr, score=threshold)
-        scorer = batch_scorer(detector, missing=missing.value)
-        source = Points(points, detector.model_.domain)
-        features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
-        say_if_compiling()
-        best = Most(top)
-        _run(source, scorer, features, output, best, overwrite=force)
-        if not detector.model_.publishable:
+        if url is None:
+            say_if_compiling()
+
+        def all_of(scoring: "ScoresPoints") -> Scored:
+            return _run(points, scoring, missing, output, Most(top), overwrite=force)
+
+        scored = all_of(detector) if not hasattr(detector, "steadily") else detector.steadily(all_of)
+        if url is None and not detector.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:
-            _print_top(best, source, scorer.names, features if detector.model_.domain.names else [])
+            _print_top(scored)
         if output is not None:
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
@@ -117,27 +125,41 @@ class Most:
                 del self.found[self.size :]
 
 
+class Scored(NamedTuple):
+    """What was scored, for the table that is printed."""
+
+    best: Most
+    source: "Points"
+    added: list[str]
+    features: list[str]
+    """The columns that are features, where the model knows their names."""
+
+
 def _run(
-    source: "Points",
-    scorer: "BatchScorer",
-    features: list[str],
+    points: list[Path],
+    detector: "ScoresPoints",
+    missing: Missing,
     output: Path | None,
     best: Most,
     *,
     overwrite: bool,
-) -> None:
+) -> Scored:
     """Score all points and write them aside; the file has its name when it is complete."""
     import pyarrow as pa  # noqa: PLC0415
 
     from dpoutlier._files import write_aside  # noqa: PLC0415
-    from dpoutlier.cli.points import points_writer  # noqa: PLC0415
+    from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
+    from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
 
+    scorer, domain = batch_scorer(detector, missing=missing.value), detector.fitted_domain()
+    source = Points(points, domain)
+    features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
+    scored = Scored(best, source, scorer.names, features if domain.names else [])
     if output is None:
         for _ in _scored(source, scorer, features, best):
             pass
-        return
+        return scored
     schema = pa.schema([*source.schema, *scorer.arrow_fields()], source.schema.metadata)
-    domain = scorer.detector.fitted_domain()
     numbers = [name for j, name in enumerate(features) if domain.category(j) is None]
 
     def content(stream: IO[bytes]) -> None:
@@ -146,6 +168,7 @@ def _run(
                 write(table)
 
     write_aside(output, content, overwrite=overwrite)
+    return scored
 
 
 def _scored(source: "Points", scorer: "BatchScorer", features: list[str], best: Most) -> "Iterator[pa.Table]":
@@ -182,13 +205,13 @@ def _told(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: i
     raise PointsError(text)
 
 
-def _print_top(best: Most, source: "Points", added: list[str], features: list[str]) -> None:
+def _print_top(scored: Scored) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-    out = console()
+    out, (best, source, added, features) = console(), scored
     places = ["file", "row"] if len(source.files) > 1 else ["row"]
     room = max(0, (out.width - 52) // 14 - len(places) + 1)  # as many of the other columns as fit
     others = [*features, *(name for name in source.schema.names if name not in features)]

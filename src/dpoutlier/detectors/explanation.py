@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import bad, is_whole
 from dpoutlier.axes import MISSING
-from dpoutlier.category import text_of
-from dpoutlier.detectors.regions import Place, missing_word, number_text, place_of
+from dpoutlier.detectors.regions import Place, place_of, value_text
 from dpoutlier.kernels.walk import GATHERED
 from dpoutlier.lattice import POSITIONS
 from dpoutlier.model import Model
@@ -198,20 +197,8 @@ class Explanation:
 
     def value(self, feature: str, point: int = 0, given: Any = None) -> str:
         """A point's value in words. A value as it was ``given`` tells more than that it is none of the declared levels."""
-        domain, j = self._source.model.domain, self.features.index(feature)
-        value, category = float(self._source.values[point, j]), domain.category(j)
-        written = text_of(given)
-        if category is None:
-            if math.isnan(value):
-                return missing_word(domain, j) if written is None else f"{written} ({missing_word(domain, j)})"
-            text = number_text(value) if written is None else written
-            outside = bool(domain.outside(self._source.values[point])[j])
-            bounds = f"{domain.lower[j]:.6g} to {domain.upper[j]:.6g}"
-            return f"{text} (outside {bounds})" if outside else text
-        code = None if math.isnan(value) else int(value)
-        name = missing_word(domain, j) if code is None else category.names[code]
-        declared = code is not None and code < len(category.levels)
-        return name if declared or written is None else f"{written} ({name.strip('()')})"
+        source = self._source
+        return value_text(source.model.domain, self.features.index(feature), source.values[point], given)
 
     def to_table(
         self, point: int = 0, *, top: int = 10, name: str | None = None, given: Mapping[str, Any] | None = None
@@ -233,11 +220,11 @@ class Explanation:
 
         self._check_point(point)
         called = f"point {point}" if name is None else name
-        typical = "" if self._cells is not None else f", where a typical row has {self.typical_score:.4g}"
+        typical = "" if self._of_grid else f", where a typical row has {self.typical_score:.4g}"
         table = Table(title=f"{called}: outlier score {self.scores[point]:.4g}{typical}", title_justify="left")
         table.caption, table.caption_justify = self.note(point, top), "left"
         names = ["feature", "value", "adds", "instead"]
-        for column in names if self._cells is not None else [*names, "then", "empty"]:
+        for column in names if self._of_grid else [*names, "then", "empty"]:
             words = column in {"feature", "value", "instead"}
             table.add_column(
                 column,
@@ -248,7 +235,7 @@ class Explanation:
         for feature, contribution, empty in self.ranking(point)[:top]:
             value = self.value(feature, point, (given or {}).get(feature))
             cells = [feature, value, f"{contribution:+.3f}", *self.instead(feature, point)]
-            if self._cells is None:
+            if not self._of_grid:
                 cells.append("unseen" if math.isnan(empty) else f"{100 * empty:.0f} %")
             table.add_row(*map(Text, cells))
         return table
@@ -266,11 +253,10 @@ class Explanation:
 
     def note(self, point: int = 0, top: int | None = None) -> str:
         """What stands below the table."""
-        assert self._source
         ranking = self.ranking(point)
         left = ranking[len(ranking) if top is None else top :]
         others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""
-        if self._cells is None:
+        if not self._of_grid:
             return (
                 f"What features add makes the difference of the scores{others}. Instead: the nearest values of one feature, all "
                 "others held, that would be typical, or if none would, where the score is lowest; then: the score there, at most. "
@@ -298,6 +284,10 @@ class Explanation:
         if self.explained is None:
             raise TypeError("this explanation does not hold its model, as after a pickle; call explain again.")
         return self.explained
+
+    @property
+    def _of_grid(self) -> bool:
+        return self._source.cells is not None
 
     @property
     def _cells(self) -> NDArray[np.int64] | None:

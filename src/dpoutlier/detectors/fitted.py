@@ -83,6 +83,11 @@ class HoldsModel(ScoresPoints):
     def guarantee_(self) -> Guarantee:
         return self.fitted_model().guarantee
 
+    @property
+    def publishable(self) -> bool:
+        """Whether the model may be published; else it is secret."""
+        return self.fitted_model().publishable
+
     def fitted_model(self) -> Model:
         """``model_``, after a check that there is one."""
         self._check_fitted()

@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.category import text_of
 from dpoutlier.domain import Domain
 from dpoutlier.scoring.stretch import Stretch
 
-__all__ = ["Place", "missing_word", "number_text", "place_of", "range_text"]
+__all__ = ["Place", "missing_word", "number_text", "place_of", "range_text", "value_text"]
 
 DIGITS = 3
 """So many digits of a range's width are shown."""
@@ -94,3 +99,19 @@ def number_text(value: float) -> str:
     ('182', '0.3')
     """
     return f"{value:.10g}"
+
+
+def value_text(domain: Domain, j: int, values: NDArray[np.float64], given: Any = None) -> str:
+    """Value j of a point in words, level i of a category being ``i + 1/2``; ``given`` is how it was written."""
+    value, category = float(values[j]), domain.category(j)
+    written = text_of(given)
+    if category is None:
+        if math.isnan(value):
+            return missing_word(domain, j) if written is None else f"{written} ({missing_word(domain, j)})"
+        text = number_text(value) if written is None else written
+        bounds = f"{domain.lower[j]:.6g} to {domain.upper[j]:.6g}"
+        return f"{text} (outside {bounds})" if bool(domain.outside(values)[j]) else text
+    code = None if math.isnan(value) else int(value)
+    name = missing_word(domain, j) if code is None else category.names[code]
+    declared = code is not None and code < len(category.levels)
+    return name if declared or written is None else f"{written} ({name.strip('()')})"

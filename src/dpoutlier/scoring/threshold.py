@@ -59,12 +59,13 @@ class ScoreHistogram:
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import, and only needed here
 
+        share(target_fpr=target_fpr)
         rows = float(self.counts.sum())
         if rows < 2 * self.noise:
             return float(self.levels[-1])
         above = self.counts.sum() - self.counts.cumsum()
         falling = isotonic_regression(above.astype(np.float64), increasing=False).x
-        low_enough = falling <= share(target_fpr=target_fpr) * rows  # true at the last level: nothing lies above it
+        low_enough = falling <= float(target_fpr) * rows  # true at the last level: nothing lies above it
         at = int(np.argmax(low_enough))
         if not self.continuous or at == 0:
             return float(self.levels[at])

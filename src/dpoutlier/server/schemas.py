@@ -56,6 +56,10 @@ class Feature(Out):
     upper: float | None
     levels: list[str] | None
     ordered: bool | None
+    numeric: bool | None
+    """Whether levels are numbers, however they are written."""
+    other: bool | None
+    """Whether the last level stands for every value that is not declared."""
     missing: bool
 
 

@@ -178,6 +178,8 @@ def _feature(domain: Domain, j: int) -> dict[str, Any]:
         "upper": domain.upper[j] if category is None else None,
         "levels": None if category is None else list(category.names),
         "ordered": None if category is None else category.ordered,
+        "numeric": None if category is None else category.numeric,
+        "other": None if category is None else category.other,
         "missing": domain.has_missing_cell(j),
     }
 

@@ -1,0 +1,43 @@
+"""The model that a command works with: from a file, or on a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpoutlier.exceptions import InvalidParameterError
+
+if TYPE_CHECKING:
+    from dpoutlier.client.client import Client
+    from dpoutlier.detectors.fitted import FittedDetector
+
+__all__ = ["opened"]
+
+LONGEST_KEY = 4096
+
+
+def opened(
+    model: Path, url: str | None, key_file: Path | None, ca: Path | None, n_jobs: int | None = None
+) -> FittedDetector | Client:
+    """The model of that path or, with a url, of that id."""
+    if url is None:
+        from dpoutlier.detectors.loading import load  # noqa: PLC0415 - a client needs none of it
+        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
+
+        if key_file is not None or ca is not None:
+            raise InvalidParameterError("--key-file and --ca are for a server: give its address as --url.")
+        return load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=n_jobs)
+    from dpoutlier.client.client import Client  # noqa: PLC0415
+
+    return Client(url, str(model), key=None if key_file is None else _key(key_file), ca=ca)
+
+
+def _key(path: Path) -> str:
+    """The key in a file; no message shows it."""
+    with path.open("rb") as stream:
+        content = stream.read(LONGEST_KEY + 1)
+    if len(content) > LONGEST_KEY or len(content.split()) != 1:
+        raise InvalidParameterError(
+            f"--key-file {path} must hold one line, a key as `dpoutlier keys create` prints it."
+        )
+    return content.decode("ascii", "replace").strip()

@@ -1,0 +1,125 @@
+"""What a server tells of a model: its public features, the threshold, the statement, and how much may be asked at once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dpoutlier.category import Category
+from dpoutlier.domain import Domain, axis_of
+from dpoutlier.exceptions import DpoutlierError, ServerError
+from dpoutlier.statement import PrivacyStatement
+
+__all__ = ["Description", "Limits", "statement_of", "threshold_of"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a server takes in one request."""
+
+    rows: int
+    bytes: int
+    explain_rows: int
+
+
+@dataclass(frozen=True)
+class Description:
+    """All that is told of one model."""
+
+    name: str
+    release: str
+    detector: str
+    domain: Domain
+    person: str | None
+    """The column that tells people apart: points may have it, and it is not sent."""
+    threshold: float | None
+    target_fpr: float | None
+    """The rate that the fit aimed at; None if no histogram of scores was bought."""
+    limits: Limits
+    statement: PrivacyStatement
+    publishable: bool
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Description:
+        """The description, or an error if it is none."""
+        try:
+            limits = content["limits"]
+            return cls(
+                name=str(content["id"]),
+                release=str(content["release"]),
+                detector=str(content["detector"]),
+                domain=_domain(content["features"], named=content["named"] is True),
+                person=None if content["person"] is None else str(content["person"]),
+                threshold=threshold_of(content["threshold"]),
+                target_fpr=None if content["target_fpr"] is None else float(content["target_fpr"]),
+                limits=Limits(*(max(1, int(limits[field.name])) for field in fields(Limits))),
+                statement=statement_of(content["statement"], str(content["statement_text"])),
+                publishable=content["publishable"] is True,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, DpoutlierError):
+            pass
+        raise ServerError(
+            "what the server tells of the model cannot be read; it is no dpoutlier server, or of another version."
+        )
+
+
+def threshold_of(told: Any) -> float | None:
+    """A threshold from JSON, which has no infinity."""
+    if told is None:
+        return None
+    if isinstance(told, bool) or math.isnan(float(told)):
+        raise ValueError
+    return float(told)
+
+
+def _domain(features: list[dict[str, Any]], *, named: bool) -> Domain:
+    """The domain of the fit, but for what its bounds were bought within, which points do not need."""
+    categories, missing = [_category(one) for one in features], [one["missing"] is True for one in features]
+    bounds = [
+        (float(one["lower"]), float(one["upper"])) if own is None else (0.0, float(axis_of(own, missing=cell).levels))
+        for one, own, cell in zip(features, categories, missing, strict=True)
+    ]
+    return Domain(
+        lower=tuple(low for low, _ in bounds),
+        upper=tuple(high for _, high in bounds),
+        names=tuple(str(one["name"]) for one in features) if named else None,
+        categories=tuple(categories) if any(categories) else None,
+        missing=tuple(missing) if any(missing) else None,
+    )
+
+
+def _category(feature: dict[str, Any]) -> Category | None:
+    if feature["kind"] == "number":
+        return None
+    other = feature["other"] is True  # told as the last of the levels
+    flags = {name: feature[name] is True for name in ("numeric", "ordered")}
+    return Category.from_json({"levels": feature["levels"][: len(feature["levels"]) - other], "other": other, **flags})
+
+
+class ToldStatement(PrivacyStatement):
+    """A statement whose page the server has written, in words of another version."""
+
+    _page: str
+
+    def __str__(self) -> str:
+        return self._page
+
+
+def statement_of(content: dict[str, Any], page: str) -> PrivacyStatement:
+    """The statement as data; printed, it is the server's page."""
+    known = {field.name: _frozen(content.get(field.name)) for field in fields(PrivacyStatement)}
+    statement = PrivacyStatement(**known)
+    if str(statement) != page:
+        statement = ToldStatement(**known)
+        object.__setattr__(statement, "_page", page)
+    return statement
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as the tuples that they were, but within the features, where they are lists."""
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, dict) and "parts" in value:
+        return value | {"parts": tuple(value["parts"])}
+    return value

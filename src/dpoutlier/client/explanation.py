@@ -1,0 +1,132 @@
+"""An explanation as a server tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.explanation import Explanation
+from dpoutlier.detectors.regions import value_text
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ServerError
+
+__all__ = ["ToldExplanation", "ToldPoint"]
+
+GRIDS = ("DPGridKNN", "GridKNN")
+BEFORE_THE_REGION = "What features add makes the score. "
+
+
+@dataclass(frozen=True)
+class ToldPoint:
+    """What is told of one point beside numbers."""
+
+    note: str
+    counterfactual: str | None
+    instead: dict[str, tuple[str, str]]
+    """For each feature: where it would have to lie, and the score then."""
+
+
+@dataclass(frozen=True)
+class ToldExplanation(Explanation):
+    """As ``Explanation``, where a server has looked things up in the model: what it did not tell needs the model itself.
+
+    ``counterfactual()`` is a sentence, and of a grid ``region()``, ``regions``, ``found`` and ``k`` are not told.
+    """
+
+    domain: Domain = field(kw_only=True, repr=False, compare=False)
+    values: NDArray[np.float64] = field(kw_only=True, repr=False, compare=False)
+    told: tuple[ToldPoint, ...] = field(kw_only=True, repr=False, compare=False)
+    grid: bool = field(kw_only=True, repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls, answers: Sequence[dict[str, Any]], domain: Domain, values: NDArray[np.float64], detector: str
+    ) -> ToldExplanation:
+        """From the answers to all batches."""
+        try:
+            points = [point for answer in answers for point in answer["explanations"]]
+            shape = values.shape
+            contributions = np.array([point["contributions"] for point in points], np.float64).reshape(shape)
+            empty = np.array([point["empty"] for point in points], np.float64).reshape(shape)  # None is NaN
+            scores = np.array([point["outlier_score"] for point in points], np.float64).reshape(shape[:1])
+            return cls(
+                domain.labels,
+                contributions,
+                empty,
+                scores,
+                float(answers[0]["typical_score"]),
+                domain=domain,
+                values=values,
+                told=tuple(_point(point) for point in points),
+                grid=detector in GRIDS,
+            )
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass
+        raise ServerError("the server did not answer with an explanation of each point; is it of another version?")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All of it: it holds no model."""
+        return self.__dict__
+
+    @property
+    def k(self) -> None:
+        """Not told of a grid; nothing for others."""
+        return self._not_of_grid("k")
+
+    @property
+    def found(self) -> None:
+        """Not told of a grid; nothing for others."""
+        return self._not_of_grid("found")
+
+    @property
+    def regions(self) -> None:
+        """Not told of a grid; nothing for others."""
+        return self._not_of_grid("regions")
+
+    def region(self, point: int = 0) -> None:
+        """Not told of a grid; nothing for others."""
+        self._check_point(point)
+        return self._not_of_grid("region")
+
+    def counterfactual(self, point: int = 0, feature: str | None = None) -> str | None:  # type: ignore[override]
+        """What would have to be otherwise for a point to be usual, as a sentence; None if nothing in reach is."""
+        self._check_point(point)
+        if feature is not None and (self.grid or feature != self.ranking(point)[0][0]):
+            raise _not_told("the counterfactual of a feature; instead() tells what a table says of it")
+        return self.told[point].counterfactual
+
+    def value(self, feature: str, point: int = 0, given: Any = None) -> str:
+        """A point's value in words. A value as it was ``given`` tells more than that it is none of the declared levels."""
+        return value_text(self.domain, self.features.index(feature), self.values[point], given)
+
+    def instead(self, feature: str, point: int = 0) -> tuple[str, ...]:
+        """What a table says of one feature: where it would have to lie; for forests and marginals also the score then."""
+        self._check_point(point)
+        if feature not in self.features:
+            raise bad("feature", f"one of {list(self.features)}", feature)
+        return self.told[point].instead[feature][: 1 if self.grid else 2]
+
+    def _region_note(self, point: int) -> str:
+        return self.told[point].note.removeprefix(BEFORE_THE_REGION)
+
+    @property
+    def _of_grid(self) -> bool:
+        return self.grid
+
+    def _not_of_grid(self, what: str) -> None:
+        if self.grid:
+            raise _not_told(what)
+
+
+def _point(told: dict[str, Any]) -> ToldPoint:
+    instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in told["rows"]}
+    return ToldPoint(str(told["note"]), told["counterfactual"], instead)
+
+
+def _not_told(what: str) -> AttributeError:
+    return AttributeError(f"a server does not tell {what}: load the model file to ask for it.")

@@ -1,0 +1,160 @@
+"""One release of a model on a server: it scores as the model does, and stops when the server has another release."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier.client.bodies import points_batches, points_body, scores_of_answer
+from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
+from dpoutlier.client.description import Description, threshold_of
+from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.detectors.scores import ScoresPoints
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ServerError
+from dpoutlier.rows import MissingValueError, Positions, Rows
+
+__all__ = ["ReplacedError", "ServedModel"]
+
+WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between looks while the workers of a server turn to a new release, one after the other."""
+
+T = TypeVar("T")
+
+
+class ReplacedError(ServerError):
+    """The server has another release of the model than the call began with."""
+
+    def __init__(self, release: str) -> None:
+        super().__init__(
+            "the server has replaced the model in the middle of a call, again and again. Scores of two releases are never mixed: "
+            "call again when it is done."
+        )
+        self.release = release
+
+
+class ServedModel(ScoresPoints):
+    """A release as it was described when this was made, with a threshold. Nothing of it changes.
+
+    Parameters
+    ----------
+    connection : Connection
+    description : Description
+    threshold : float, optional
+    patient : bool
+        Ask again, for some seconds, where a worker of the server still has another release.
+    """
+
+    def __init__(
+        self, connection: Connection, description: Description, threshold: float | None, *, patient: bool = False
+    ) -> None:
+        self.connection, self.description, self.patient = connection, description, patient
+        self._moved = threshold
+        self._keep_schema(description.domain)
+
+    def __repr__(self) -> str:
+        told = self.description
+        return f"<release {told.release[:12]} of {told.name!r} at {self.connection.url}>"
+
+    def with_threshold(self, threshold: float | None) -> ServedModel:
+        """The same with another threshold."""
+        return ServedModel(self.connection, self.description, threshold, patient=self.patient)
+
+    def threshold_for(self, target_fpr: Any) -> float | None:
+        """The threshold for a false-positive rate, by the histogram of scores that the server has."""
+        body = json.dumps({"points": []}).encode()
+
+        def read(answer: Answer) -> tuple[str, float | None]:
+            content = answer.json()
+            try:
+                return str(content["release"]), threshold_of(content["threshold"])
+            except (KeyError, TypeError, ValueError):
+                pass
+            raise ServerError("the server did not tell a threshold; is it of another version?")
+
+        query = {"target_fpr": repr(float(target_fpr))}
+        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query)))
+
+    def explain(self, X: Any) -> ToldExplanation:
+        """What the server tells of each point."""
+        return self._of_points(X, self._explain)
+
+    def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
+        columns = self._complete(positions)
+        if not len(columns[0]):
+            return np.empty(0)
+        limits = self.description.limits
+        places = points_batches(columns, self.description.domain, limits, limits.rows)
+        found = [self._steady(partial(self._scored, columns, first, last)) for first, last in places]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _scored(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, NDArray[np.float64]]:
+        body = points_body(columns, self.description.domain, first, last)
+        return scores_of_answer(self._post("score", body, ARROW, ARROW), last - first)
+
+    def _explain(self, positions: Positions) -> ToldExplanation:
+        columns, domain, limits = self._complete(positions), self.description.domain, self.description.limits
+        values = np.stack(columns, axis=1).astype(np.float64, copy=False)
+        places = points_batches(columns, domain, limits, limits.explain_rows)
+        answers = [self._steady(partial(self._explained, columns, first, last)) for first, last in places]
+        return ToldExplanation.of(answers, domain, values, self.description.detector)
+
+    def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
+        body = points_body(columns, self.description.domain, first, last)
+        content = self._post("explain", body, ARROW, JSON).json()
+        return str(content.get("release")), content
+
+    def _complete(self, positions: Positions) -> list[NDArray[Any]]:
+        """The columns of rows, after a check that nothing is missing where nothing may be."""
+        assert isinstance(positions, Rows)
+        for j, column in enumerate(positions.columns):
+            if positions.complete and not positions.domain.has_missing_cell(j) and np.isnan(column).any():
+                raise MissingValueError
+        return positions.columns
+
+    def _post(self, what: str, body: bytes, kind: str, accept: str, query: dict[str, Any] | None = None) -> Answer:
+        return self.connection.post(f"/v1/models/{self.description.name}/{what}", body, kind, accept, query)
+
+    def _steady(self, ask: Callable[[], tuple[str, T]]) -> T:
+        """An answer of this release."""
+        for wait in (*(WAITS if self.patient else ()), None):
+            release, found = ask()
+            if release == self.description.release:
+                return found
+            if wait is not None:
+                time.sleep(wait)
+        raise ReplacedError(release)
+
+    def _features_of(self, X: Any) -> Any:
+        """The table without the column that tells people apart: points need none, and may have it."""
+        person = self.description.person
+        names = None if person is None else tables.column_names(X)
+        return X if names is None or person not in names else tables.without(X, str(person))
+
+    def _fitted_domain(self) -> Domain:
+        return self.description.domain
+
+    def _threshold(self) -> float | None:
+        return self._moved
+
+    def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:  # noqa: ARG002
+        raise TypeError(f"{self!r} does not change; set the threshold of the client.")
+
+    def _name(self) -> str:
+        return self.description.detector
+
+    def _estimator_like(self) -> Any:
+        from sklearn.base import BaseEstimator  # noqa: PLC0415 - slow to import, and only needed for its words
+
+        estimator = type(self.description.detector, (BaseEstimator,), {})()
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(estimator, name, getattr(self, name))
+        return estimator
