@@ -7,7 +7,7 @@ from dataclasses import replace
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import SecretError
 from dpoutlier.holders.keyed import KeyedCounts
-from dpoutlier.holders.steady import steady
+from dpoutlier.holders.steady import SteadyCounts, steady
 from dpoutlier.model import Model
 
 __all__ = ["for_strangers"]
@@ -26,7 +26,9 @@ def for_strangers(detector: FittedDetector) -> FittedDetector:
         If the model promises nothing, or if its noise is that of the first sampler.
     """
     model = detector.fitted_model()
-    return detector if model.publishable else detector.with_model(_steady_model(model))
+    if model.publishable or isinstance(model.counts, SteadyCounts):
+        return detector
+    return detector.with_model(_steady_model(model))
 
 
 def _steady_model(model: Model) -> Model:

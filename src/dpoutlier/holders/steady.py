@@ -84,9 +84,9 @@ def steady(counts: KeyedCounts) -> SteadyCounts:
     if counts.noise == 1:
         raise SecretError(
             f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
-            "depends on the noise that it draws, so strangers must not time its answers. New fits take it only for noise wider than "
-            f"{MOST_SCALE:,} rows. Fit again with a larger epsilon, or with holder='sparse', whose models may be published; a new "
-            "fit is a new release, and costs anew."
+            "depends on the noise that it draws, so strangers must not time its answers. New fits take it only for noise wider "
+            f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with holder='sparse', whose models may be "
+            "published; a new fit is a new release, and costs anew."
         )
     made = SteadyCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)
     kernel_table(made)
