@@ -27,6 +27,7 @@ from report import Report
 from scale import scale
 from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
+from steady import steady_counts
 
 
 def main():
@@ -52,6 +53,7 @@ def main():
     forest_file(report)
     kinds_of_features(report)
     sparse_release(report)
+    steady_counts(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         scoring_frames(report, Path(folder))

@@ -1,8 +1,10 @@
 """Keyed counts for strangers: the same numbers to the bit, whatever is asked, and a table that tells little of what it holds."""
 
+import mmap
 import pickle
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,6 +208,23 @@ def test_the_size_of_the_table_tells_little():
         assert n <= 0.75 * min(sizes)
     held = keyed(law_of(1), cell_ids(range(20_000)), np.ones(20_000, np.int64))
     assert len({len(kernel_table(steady(held)).steady.buckets) for _ in range(3)}) == 1  # the same after every restart
+
+
+def pages_in_memory(array):
+    """For each page of an array whether it has memory of its own; Linux gives it at the first write."""
+    size = mmap.PAGESIZE
+    first, last = array.ctypes.data // size + 1, (array.ctypes.data + array.nbytes) // size
+    with Path("/proc/self/pagemap").open("rb") as pages:
+        pages.seek(8 * first)
+        return np.frombuffer(pages.read(8 * (last - first)), np.uint64) >> np.uint64(63) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/pagemap").exists(), reason="only Linux says which pages are in memory")
+def test_pages_without_an_occupied_cell_are_in_memory_as_the_others_are():
+    untouched = np.zeros(2**24, np.uint64)
+    assert not pages_in_memory(untouched).all()  # so it would be seen
+    buckets = kernel_table(steady(keyed(law_of(1), cell_ids([5]), np.ones(1, np.int64)))).steady.buckets
+    assert pages_in_memory(buckets).all()
 
 
 def test_where_cells_stand_does_not_depend_on_the_noise_key_alone():

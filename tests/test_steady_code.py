@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -16,8 +17,11 @@ from dpoutlier.holders.keyed import KeyedCounts
 from dpoutlier.holders.steady import steady
 from dpoutlier.kernels.counts import KEYED_BY_TABLE, STEADY, look_up, new_scratch
 from dpoutlier.kernels.jit import shared
+from dpoutlier.kernels.walk import Buffers, walk_points
 from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.scoring.nearest_cells import NearestCells
 
 # Ids of cells, the key of their places, and the room where ids and places are kept while they are looked up.
 PUBLIC = ["low", "high", "table.8.1", "scratch.2.0"]
@@ -118,3 +122,31 @@ def test_the_reader_of_code_sees_what_it_should(function, reasons):
     found = {reason for reason, _ in Code(compiled, ["values"], {}, module="test_steady_code").leaks()}
     assert reasons <= found
     assert bool(found) == bool(reasons)
+
+
+@pytest.mark.slow
+def test_a_whole_walk_learns_noisy_counts_and_nothing_else(monkeypatch):
+    """Secrets flow into the array of noisy counts, and into three branches: is there noise that could not be decided?"""
+    import dpoutlier.scoring.nearest_cells as module
+
+    compiled = shared(walk_points.py_func)
+    monkeypatch.setattr(module, "walk_points", compiled)
+    held = KeyedCounts(cell_ids(range(20)), np.arange(1, 21), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
+    NearestCells().outlier_scores(np.full((3, 3), 5, np.uint32), Grid((5, 5, 5)), steady(held))
+    place = [*Buffers._fields].index
+    secret = {"table.4", "table.8.0", "table.8.2", "table.8.3", f"buffers.{place('scratch')}.2.1"}
+    arrays = {name[5:-2] for name in Code(compiled, [], {}).arguments if re.fullmatch(r"%arg\..*\D\d+\.4", name)}
+    arrays = {name for name in arrays if name not in {"grid", "rule", "table", "table.7", "table.8"}} | {"positions"}
+    assert secret < arrays
+    walk = Code(compiled, arrays - secret, {"table.0": STEADY})
+    leaks = walk.leaks()
+    stored = {
+        root
+        for reason, text in leaks
+        if reason == "made public"
+        for root in walk.roots(re.search(r"ptr (\S+)$", text)[1])
+    }
+    assert stored == {f"%arg.buffers.{place('counts')}.4"}
+    assert [reason for reason, _ in leaks if reason != "made public"] == ["branch"] * 3
+    quick = Code(compiled, arrays - secret, {"table.0": KEYED_BY_TABLE}).leaks()
+    assert len([reason for reason, _ in quick if reason in {"branch", "address"}]) > 20

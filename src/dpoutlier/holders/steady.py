@@ -51,7 +51,8 @@ class SteadyCounts(KeyedCounts):
         share = int(self._words(0)[0]) / 2**64
         slots, attempt = slots_for(len(self.ids), share), 1
         while True:
-            buckets, key = np.zeros(slots // BUCKET * CELL_WORDS, np.uint64), self._words(attempt)
+            buckets, key = np.empty(slots // BUCKET * CELL_WORDS, np.uint64), self._words(attempt)
+            buckets.fill(0)  # by writing: a page that was never written is slow to read at first, and fast ever after
             if put_in_buckets(self.ids, self.exact, buckets, key):
                 return buckets, key
             attempt += 1
