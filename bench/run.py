@@ -28,6 +28,7 @@ from scale import scale
 from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
 from server import server
+from steady import steady_counts
 
 
 def main():
@@ -53,6 +54,7 @@ def main():
     forest_file(report)
     kinds_of_features(report)
     sparse_release(report)
+    steady_counts(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         scoring_frames(report, Path(folder))

@@ -210,6 +210,10 @@ class FittedDetector(HoldsModel):
     def __repr__(self) -> str:
         return f"<fitted {self.model_.detector}: {self.model_!r}>"
 
+    def with_model(self, model: Model) -> FittedDetector:
+        """The same detector with another model, as one whose counts are held in another way."""
+        return FittedDetector(model, self._estimator, self.n_jobs)
+
     def _estimator_like(self) -> Any:
         return self.estimator()
 

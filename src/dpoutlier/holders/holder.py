@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
+from dpoutlier.kernels.steady import no_steady_table
 from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.partition import CellIds
 
@@ -69,6 +70,7 @@ def empty_table(kind: int) -> CountTable:
         rate=np.uint64(1),
         scale=0.0,
         guided=no_table(),
+        steady=no_steady_table(),
     )
 
 

@@ -9,12 +9,14 @@ from dpoutlier.kernels.jit import inlined, kernel, shared
 from dpoutlier.kernels.laplace import RAN_OUT, draw
 from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
+from dpoutlier.kernels.steady import BLOCK, SteadyRoom, SteadyTable, new_steady_room, steady_block
 
 __all__ = [
     "DENSE",
     "EXACT",
     "KEYED",
     "KEYED_BY_TABLE",
+    "STEADY",
     "UNSAFE_KEYED_FLOAT",
     "CountTable",
     "Scratch",
@@ -23,7 +25,7 @@ __all__ = [
     "noisy_counts_of",
 ]
 
-EXACT, DENSE, KEYED, UNSAFE_KEYED_FLOAT, KEYED_BY_TABLE = 0, 1, 2, 3, 4
+EXACT, DENSE, KEYED, UNSAFE_KEYED_FLOAT, KEYED_BY_TABLE, STEADY = 0, 1, 2, 3, 4, 5
 BATCH = 12  # words computed at a time where a draw takes many
 MANTISSA = np.uint64(11)  # drops all but 53 bits
 ZERO, LAST_BIT = np.uint64(0), np.uint64(1)
@@ -35,11 +37,12 @@ class CountTable(NamedTuple):
     kind: int
     per_row: int  # 1, but for the unsafe float noise
     dense: Any  # noisy counts by cell id; empty unless DENSE
-    occupied: Occupied  # exact counts; empty if DENSE
+    occupied: Occupied  # exact counts; empty if DENSE or STEADY
     subkey: Any  # two words
     rate: Any  # of the noise, in units of 2**-40
     scale: float  # of the unsafe float noise, in rows
     guided: GuidedTable  # of the noise, if KEYED_BY_TABLE
+    steady: SteadyTable  # exact counts, and what makes the noise of KEYED_BY_TABLE, if STEADY
 
 
 class Scratch(NamedTuple):
@@ -47,11 +50,12 @@ class Scratch(NamedTuple):
 
     words: Any  # one for each cell that is asked for at once
     stream: Any  # the words of one cell
+    steady: SteadyRoom
 
 
 def new_scratch(cells: int, stream: int) -> Scratch:
     """For so many cells at once. Most draws take one word of the stream, and hardly any takes more than twenty."""
-    return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64))
+    return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64), new_steady_room())
 
 
 @shared
@@ -135,8 +139,22 @@ def noisy_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
 
 
 @shared
+def steady_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
+    """The same in a time that depends on the number of cells and their ids alone."""
+    lost = ZERO
+    for first in range(0, out.shape[0], BLOCK):
+        last = min(first + BLOCK, out.shape[0])
+        lost |= steady_block(
+            table.steady, table.subkey, low[first:last], high[first:last], scratch.steady, out[first:last]
+        )
+    return bool(lost == ZERO)
+
+
+@shared
 def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
     """The same for what is not dense. Not inlined: compilation would take three times as long."""
+    if table.kind == STEADY:
+        return steady_counts_of(table, low, high, scratch, out)
     for i in range(out.shape[0]):
         out[i] = 0
     add_exact_counts(table.occupied, low, high, table.per_row, out)

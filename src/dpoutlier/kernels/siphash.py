@@ -6,7 +6,7 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, shared
 
-__all__ = ["siphash_pairs", "siphash_two", "siphash_words"]
+__all__ = ["LENGTH_16", "LENGTH_24", "absorb", "finish", "siphash_pairs", "siphash_two", "siphash_words", "start"]
 
 V0 = np.uint64(0x736F6D6570736575)
 V1 = np.uint64(0x646F72616E646F6D)
@@ -40,6 +40,11 @@ def sip_round(v0: Any, v1: Any, v2: Any, v3: Any) -> Any:
 
 
 @inlined
+def start(key0: Any, key1: Any) -> Any:
+    return key0 ^ V0, key1 ^ V1, key0 ^ V2, key1 ^ V3
+
+
+@inlined
 def absorb(v0: Any, v1: Any, v2: Any, v3: Any, block: Any) -> Any:
     v3 ^= block
     v0, v1, v2, v3 = sip_round(v0, v1, v2, v3)
@@ -61,7 +66,7 @@ def finish(v0: Any, v1: Any, v2: Any, v3: Any, length_block: Any) -> Any:
 @inlined
 def siphash_two(key0: Any, key1: Any, first: Any, second: Any) -> Any:
     """SipHash-2-4 of the 16 bytes (first, second), little-endian, under the key (key0, key1)."""
-    v0, v1, v2, v3 = key0 ^ V0, key1 ^ V1, key0 ^ V2, key1 ^ V3
+    v0, v1, v2, v3 = start(key0, key1)
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, first)
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, second)
     return finish(v0, v1, v2, v3, LENGTH_16)
@@ -70,7 +75,7 @@ def siphash_two(key0: Any, key1: Any, first: Any, second: Any) -> Any:
 @shared
 def siphash_words(key0: Any, key1: Any, first: Any, second: Any, third: Any) -> Any:
     """SipHash-2-4 of the 24 bytes (first, second, third), little-endian, under the key (key0, key1)."""
-    v0, v1, v2, v3 = key0 ^ V0, key1 ^ V1, key0 ^ V2, key1 ^ V3
+    v0, v1, v2, v3 = start(key0, key1)
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, first)
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, second)
     v0, v1, v2, v3 = absorb(v0, v1, v2, v3, third)

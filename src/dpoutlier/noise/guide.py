@@ -12,7 +12,7 @@ import numpy as np
 from dpoutlier.kernels.guided import GuidedTable
 from dpoutlier.noise.law import RATE_BITS, DiscreteLaplace
 
-__all__ = ["DIGITS", "MOST_SCALE", "guided_table", "has_table", "no_table"]
+__all__ = ["DIGITS", "MOST_SCALE", "exponential", "guided_table", "has_table", "no_table"]
 
 DIGITS = 2  # of 64 bits; that a draw needs more has probability below 2**-110
 MOST_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1
@@ -25,7 +25,7 @@ def has_table(law: DiscreteLaplace) -> bool:
     return law.rate * MOST_SCALE >= 1
 
 
-def _exponential(law: DiscreteLaplace, bits: int) -> tuple[int, int]:
+def exponential(law: DiscreteLaplace, bits: int) -> tuple[int, int]:
     """(below, above) with below <= exp(-rate) * 2**bits <= above: Decimal's exp is correctly rounded."""
     context = Context(prec=max(80, bits // 3 + 40))
     rate = context.divide(Decimal(law.rate_units), Decimal(2**RATE_BITS))  # exact: at most 60 places
@@ -37,7 +37,7 @@ def _tails(law: DiscreteLaplace, n: int, digits: int) -> list[int]:
     """``floor(2**(64 digits) * P(Z >= j))`` for j = 1..n, exactly: P(Z >= j) = a**j / (1 + a) with a = exp(-rate)."""
     bits = 64 * digits + GUARD_BITS
     while True:
-        below, above = _exponential(law, bits)
+        below, above = exponential(law, bits)
         one = 1 << bits
         least, most = (one << bits) // (one + above), (one << bits) // (one + below) + 1
         found = []

@@ -18,6 +18,7 @@ from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.merging import release_id
+from dpoutlier.detectors.strangers import for_strangers
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, SecretError
 from dpoutlier.model import Model
@@ -60,7 +61,7 @@ def prepared(model: Model) -> Model:
             "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
             "never served. Fit it with a DP detector and a finite epsilon."
         )
-    return model
+    return for_strangers(FittedDetector(model, "")).fitted_model()
 
 
 def release_of(model: Model) -> str:
