@@ -23,6 +23,9 @@ def test_the_wheel_installed_alone_runs_the_demonstration(tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert "dpoutlier/py.typed" in names
     assert "dpoutlier/trusted/PROOF.md" in names
+    page = {f"dpoutlier/server/page/{file.name}" for file in (ROOT / "src/dpoutlier/server/page").iterdir()}
+    assert "dpoutlier/server/page/index.html" in page
+    assert page <= set(names)
     assert not [name for name in names if name.startswith("tests")]
 
     venv.create(tmp_path / "clean", with_pip=True)

@@ -44,6 +44,34 @@ export function findRecords(bytes, delimiter = 44) {
   return found;
 }
 
+/**
+ * Where the fields of one record lie, written into `fields`: `starts[j]` to `ends[j]`, quotes and all. `odd[j]` is 1 where quotes
+ * are not as RFC 4180 has them: in the middle of a field, before its end, or never closed.
+ */
+export function cutFields(bytes, start, end, fields, delimiter = 44) {
+  let [state, j, odd] = [FIELD_START, 0, 0];
+  fields.starts[0] = start;
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i];
+    if (state === QUOTED) {
+      if (byte === QUOTE) state = QUOTE_IN_QUOTED;
+    } else if (byte === delimiter) {
+      fields.ends[j] = i;
+      fields.odd[j++] = odd;
+      fields.starts[j] = i + 1;
+      [state, odd] = [FIELD_START, 0];
+    } else if (byte === QUOTE) {
+      if (state === FIELD) odd = 1;
+      else state = QUOTED;
+    } else {
+      if (state === QUOTE_IN_QUOTED) odd = 1;
+      state = FIELD;
+    }
+  }
+  fields.ends[j] = end;
+  fields.odd[j] = state === QUOTED ? 1 : odd;
+}
+
 /** The fields of one record. */
 export function fieldsOf(text, delimiter = ",") {
   if (!text.includes('"')) return text.split(delimiter);
@@ -67,8 +95,11 @@ export function fieldsOf(text, delimiter = ",") {
   return [...fields, field];
 }
 
-/** A record as RFC 4180 writes it. A single empty field is quoted, since an empty line may be no record. */
+/**
+ * A record as RFC 4180 writes it. A single empty field is quoted, since an empty line may be no record; and so is one that begins
+ * with U+FEFF, which would be taken for a byte order mark.
+ */
 export function recordOf(fields) {
   if (fields.length === 1 && fields[0] === "") return '""';
-  return fields.map((field) => (/[",\r\n]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(",");
+  return fields.map((field) => (/[",\r\n]|^\ufeff/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(",");
 }

@@ -45,7 +45,7 @@ export class ExplanationPanel {
     if (focus) $("explanation-title").focus({ preventScroll: true });
     this.panel.setAttribute("aria-busy", "true");
     try {
-      const answer = await explain(result.model.id, result.points.part(row, row + 1), waiting.signal);
+      const answer = await explain(result.model.id, result.sent.part(row, row + 1), waiting.signal);
       if (this.waiting === waiting) this.#show(answer);
     } catch (error) {
       if (error.name === "AbortError" || this.waiting !== waiting) return;

@@ -10,6 +10,7 @@ import { showModel, statementDialog } from "./model.js";
 import { pointsOf, pointsOfRows, pointsOfText, PointsProblem } from "./points.js";
 import { Result } from "./result.js";
 import { scoreAll, thresholdFor } from "./scoring.js";
+import { Sent } from "./sent.js";
 import { Table } from "./table.js";
 import { themeButton } from "./theme.js";
 import { count, many, percent, short } from "./words.js";
@@ -100,10 +101,15 @@ function showModels(found) {
 
 async function chooseModel() {
   untell();
+  state.running?.abort(); // another model's columns
+  const id = $("model-select").value;
+  const current = () => $("model-select").value === id; // else another was chosen meanwhile
   try {
-    state.model = await modelDetail($("model-select").value);
+    const found = await modelDetail(id);
+    if (!current()) return;
+    state.model = found;
   } catch (error) {
-    tell(error);
+    if (current()) tell(error);
     return;
   }
   showModel(state.model);
@@ -156,12 +162,14 @@ async function giveRow() {
 async function run(points, missing = "error") {
   state.running?.abort();
   const running = (state.running = new AbortController());
+  const { model } = state;
   untell();
   try {
-    points.check(state.model);
-    const found = await scoreAll(state.model, points, { missing, signal: running.signal, told: showProgress });
+    points.check(model);
+    const sent = new Sent(points, model);
+    const found = await scoreAll(model, sent, { missing, signal: running.signal, told: showProgress });
     state.points = points;
-    showResult(new Result(state.model, points, found));
+    showResult(new Result(model, points, sent, found));
     return true;
   } catch (error) {
     if (error.name === "AbortError") {
@@ -192,8 +200,15 @@ function showPoints() {
   $("points-title").textContent = points === null ? "Points to score" : points.name;
   $("points-toggle").hidden = points === null;
   unfold(points === null || typed !== null);
-  $("remarks").replaceChildren(...(points?.remarks ?? []).map((text) => el("li", {}, text)));
-  $("remarks").hidden = !points?.remarks.length;
+  const remarks = points === null ? [] : [...points.remarks, ...stayed(state.result)];
+  $("remarks").replaceChildren(...remarks.map((text) => el("li", {}, text)));
+  $("remarks").hidden = remarks.length === 0;
+}
+
+/** What was not sent, if anything. */
+function stayed({ points, sent }) {
+  const n = points.header.length - sent.columns.length;
+  return n === 0 ? [] : [`${many(n, "column")} that the model does not need stayed in this browser.`];
 }
 
 function unfold(open) {
@@ -263,7 +278,7 @@ async function aimAt(event) {
   untell();
   try {
     const share = Number($("fpr").value) / 100;
-    const value = await thresholdFor(result.model, result.points, share);
+    const value = await thresholdFor(result.model, result.sent, share);
     if (state.result === result) moveThreshold(value, `This is the model's threshold for a false-positive rate of ${percent(share)}.`);
   } catch (error) {
     tell(error);

@@ -9,10 +9,9 @@ export class PointsProblem extends Error {}
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const encoder = new TextEncoder();
 
-/** A table of text. The bytes are kept as they came; rows are read when they are shown. */
+/** A table of text. The bytes are kept as they came, and stay here; rows are read when they are shown. */
 export class Points {
   constructor(bytes, name, remarks = []) {
-    this.bytes = bytes;
     this.name = name;
     this.remarks = remarks;
     this.marked = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf; // a byte order mark
@@ -22,7 +21,6 @@ export class Points {
     if (sizes[0] === 0) throw new PointsProblem(`The first line of ${name} is empty. It must name the columns.`);
     this.plain = plain;
     this.header = fieldsOf(decoder.decode(plain.subarray(starts[0], ends[0])));
-    this.headerBytes = plain.subarray(starts[0], ends[0]);
     const width = this.header.length;
     this.starts = [];
     this.ends = [];
@@ -51,19 +49,6 @@ export class Points {
   column(j) {
     if (!this.known.has(j)) this.known.set(j, Array.from({ length: this.length }, (_, i) => this.row(i)[j]));
     return this.known.get(j);
-  }
-
-  /** Bytes of the rows from `first` to before `last`, with the header, as a request takes them. */
-  sizeOf(first, last) {
-    return this.headerBytes.length + 2 + this.ends[last - 1] - this.starts[first];
-  }
-
-  /** Those rows as CSV: the very bytes that were given, if it is all of them. */
-  part(first, last) {
-    if (first === 0 && last === this.length) return new Blob([this.bytes]);
-    const end = this.ends[last - 1];
-    const closing = end < this.plain.length ? "\n" : ""; // in a single column an empty line is a row, if it ends
-    return new Blob([this.headerBytes, "\n", this.plain.subarray(this.starts[first], end), closing]);
   }
 
   /** Says what is wrong with the columns, before anything is sent. */

@@ -1,8 +1,8 @@
 // What was found: scores, their order, and the threshold as it is set. Everything here is worked out in the page.
 
 export class Result {
-  constructor(model, points, { scores, outside, threshold }) {
-    Object.assign(this, { model, points, scores, outside });
+  constructor(model, points, sent, { scores, outside, threshold }) {
+    Object.assign(this, { model, points, sent, scores, outside });
     this.sorted = scores.filter((score) => !Number.isNaN(score)).sort(); // typed arrays sort by number
     this.order = byScore(scores);
     this.rank = new Uint32Array(scores.length);

@@ -5,15 +5,14 @@ import { PointsProblem } from "./points.js";
 import { count, number } from "./words.js";
 
 /** Where to cut: [first, last) of each request. */
-export function cuts(points, { rows, bytes }) {
-  if (points.length <= rows && points.bytes.length <= bytes) return [[0, points.length]];
+export function cuts(sent, { rows, bytes }) {
   const found = [];
-  for (let first = 0; first < points.length; ) {
+  for (let first = 0; first < sent.length; ) {
     let last = first + 1;
-    if (points.sizeOf(first, last) > bytes) {
+    if (sent.sizeOf(first, last) > bytes) {
       throw new PointsProblem(`Row ${count(first + 1)} alone is larger than this server takes: ${count(bytes)} bytes.`);
     }
-    while (last < points.length && last - first < rows && points.sizeOf(first, last + 1) <= bytes) last++;
+    while (last < sent.length && last - first < rows && sent.sizeOf(first, last + 1) <= bytes) last++;
     found.push([first, last]);
     first = last;
   }
@@ -21,14 +20,14 @@ export function cuts(points, { rows, bytes }) {
 }
 
 /** Scores of all points, NaN where there is none; `outside` is 1 where a value lies outside the bounds. */
-export async function scoreAll(model, points, { missing, signal, told }) {
-  const scores = new Float64Array(points.length);
-  const outside = new Uint8Array(points.length);
+export async function scoreAll(model, sent, { missing, signal, told }) {
+  const scores = new Float64Array(sent.length);
+  const outside = new Uint8Array(sent.length);
   let [threshold, release] = [NaN, null];
-  const parts = cuts(points, model.limits);
+  const parts = cuts(sent, model.limits);
   for (const [first, last] of parts) {
-    told(first, points.length, parts.length);
-    const answer = await part(model, points, first, last, { missing, signal, alone: parts.length === 1 });
+    told(first, sent.length, parts.length);
+    const answer = await part(model, sent, first, last, { missing, signal, alone: parts.length === 1 });
     if (answer.n !== last - first) {
       throw new ServerProblem(`The server counted ${count(answer.n)} rows where this page counted ${count(last - first)}.`);
     }
@@ -39,13 +38,13 @@ export async function scoreAll(model, points, { missing, signal, told }) {
     outside.set(answer.outside_bounds.map(Number), first);
     [threshold, release] = [number(answer.threshold), answer.release];
   }
-  told(points.length, points.length, parts.length);
+  told(sent.length, sent.length, parts.length);
   return { scores, outside, threshold, release };
 }
 
-async function part(model, points, first, last, { missing, signal, alone }) {
+async function part(model, sent, first, last, { missing, signal, alone }) {
   try {
-    return await score(model.id, points.part(first, last), { missing }, signal);
+    return await score(model.id, sent.part(first, last), { missing }, signal);
   } catch (error) {
     if (alone || !(error instanceof ServerProblem) || error.status !== 400) throw error;
     const place = `In the part from row ${count(first + 1)} to ${count(last)}: `;
@@ -54,6 +53,6 @@ async function part(model, points, first, last, { missing, signal, alone }) {
 }
 
 /** The threshold that the model has for a false-positive rate; the server knows it, and any point may carry the question. */
-export async function thresholdFor(model, points, rate) {
-  return number((await score(model.id, points.part(0, 1), { missing: "null", target_fpr: rate })).threshold);
+export async function thresholdFor(model, sent, rate) {
+  return number((await score(model.id, sent.part(0, 1), { missing: "null", target_fpr: rate })).threshold);
 }

@@ -44,8 +44,8 @@ export class Table {
     const own = [
       ["rank", "Rank"], ["row", "Row"], ["score", "Score"], ["outside", "Bounds"], ["prediction", "Prediction"],
     ].map(([key, text]) => this.#heading(key, text, "own"));
-    const features = new Set(this.result.model.features.map((feature) => feature.name));
-    const given = this.result.points.header.map((name, j) => this.#heading(j, name, features.has(name) ? "feature" : "other"));
+    const { points, sent } = this.result;
+    const given = points.header.map((name, j) => this.#heading(j, name, sent.columns.includes(j) ? "feature" : "other"));
     $("table-header").replaceChildren(...own, ...given);
     this.#sorted();
   }
