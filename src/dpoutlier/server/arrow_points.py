@@ -97,7 +97,7 @@ def _layout(message: Any, served: Served) -> Layout:
     found = Layout(schema, places, plain, floats)
     if len(text) <= LONGEST_LAYOUT:
         while len(served.layouts) >= MOST_LAYOUTS:
-            served.layouts.pop(next(iter(served.layouts)), None)
+            served.layouts.pop(list(served.layouts)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
         served.layouts[text] = found
     return found
 
