@@ -83,7 +83,7 @@ def _accepted(given: bytes, body: str, possible: tuple[str, ...]) -> str | None:
 
 
 class BodyReader:
-    """Reads bodies. All that are being read or worked on together have a bound too."""
+    """Reads bodies. All that are being read or worked on have a bound together; ``release`` says that one is done with."""
 
     def __init__(self, most: int, seconds: float, together: int) -> None:
         self.most, self.seconds, self.together, self.held = most, seconds, together, 0
@@ -111,31 +111,41 @@ class BodyReader:
             body: bytes = message.get("body", b"")
             if len(body) > self.most:
                 raise self._too_large()
+            self._hold(len(body))
             return body
         return await self._rest(message, receive, inflate)
 
+    def _hold(self, size: int) -> None:
+        if self.held + size > self.together:
+            raise Refusal("unavailable", "too many bodies at once; try again.", ((b"retry-after", b"1"),))
+        self.held += size
+
+    def release(self, body: bytes) -> None:
+        self.held -= len(body)
+
     async def _rest(self, message: MutableMapping[str, Any], receive: Receive, inflate: Any) -> bytes:
-        pieces, size = [], 0
+        pieces, size, whole = [], 0, False
         try:
             while True:
                 if message["type"] != "http.request":
                     raise Gone
                 piece = message.get("body", b"")
                 for part in (piece,) if inflate is None else self._inflated(inflate, piece):
-                    size, self.held = size + len(part), self.held + len(part)
-                    if size > self.most:
+                    if size + len(part) > self.most:
                         raise self._too_large()
-                    if self.held > self.together:
-                        raise Refusal("unavailable", "too many bodies at once; try again.", ((b"retry-after", b"1"),))
+                    self._hold(len(part))
+                    size += len(part)
                     pieces.append(part)
                 if not message.get("more_body"):
                     break
                 message = await receive()
+            if inflate is not None and not inflate.eof:
+                raise Refusal("malformed-body", "the body is no whole gzip stream.")
+            whole = True
+            return b"".join(pieces)
         finally:
-            self.held -= size
-        if inflate is not None and not inflate.eof:
-            raise Refusal("malformed-body", "the body is no whole gzip stream.")
-        return b"".join(pieces)
+            if not whole:
+                self.held -= size
 
     def _inflater(self, encoding: bytes | None) -> Any:
         if encoding is None or encoding.lower() == b"identity":
