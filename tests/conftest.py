@@ -1,5 +1,6 @@
 """Shared by all tests: seeded noise and seeded hypothesis, so that a run can be repeated."""
 
+import re
 import sys
 import zlib
 from pathlib import Path
@@ -19,14 +20,16 @@ __all__ = ["spark"]
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
-    """Tests with "spark" in their names go to one process, since each process would start a cluster of its own."""
+    """Tests that share what takes long to start go to one process: a Spark cluster; the servers and the browser of a file."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneSpark(LoadScopeScheduling):
+    class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "spark" if "spark" in nodeid.lower() else nodeid
+            if "spark" in nodeid.lower():
+                return "spark"
+            return nodeid.partition("::")[0] if re.search(r"test_(page|server|client)", nodeid) else nodeid
 
-    return OneSpark(config, log)
+    return Together(config, log)
 
 
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
