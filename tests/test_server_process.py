@@ -18,13 +18,18 @@ import pytest
 import urllib3
 from typer.testing import CliRunner
 
-from dpoutlier import DPGridKNN, DPMarginals, GridKNN
+from dpoutlier import DPGridKNN, DPMarginals, GridKNN, load
 from dpoutlier.cli.app import app as program
+from dpoutlier.detectors.merging import release_id
+from dpoutlier.holders.steady import SteadyCounts
 from dpoutlier.server.auditlog import verify
+from dpoutlier.server.settings import Settings
+from dpoutlier.server.shelf import Served
 from server_process import ServerProcess, kill, make_key, running_server
 
 JSON = {"Content-Type": "application/json"}
 ONE = b'{"points":[{"x":0.25,"y":0.5}]}'
+POINT = np.array([[0.25, 0.5]])
 MAX_BYTES = 4 << 20
 
 
@@ -464,9 +469,20 @@ def test_without_the_extra_it_says_what_to_install(folder):
 
 
 @pytest.mark.slow
+def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
+    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, holder="keyed")
+    served = Served.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
+    assert type(served.model.counts) is SteadyCounts
+    assert type(served.scorer().detector.model_.counts) is SteadyCounts
+    assert type(served.detector.model_.counts) is SteadyCounts
+    assert served.release == release_id(load(keyed, secret=True).model_)
+
+
 def test_a_keyed_model_is_served_if_that_is_meant(tmp_path):
     keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, holder="keyed")
     with running_server(tmp_path, keyed, "--open", "--secret-models") as server:
         answer = json.loads(server.request("GET", "/v1/models").data)
         assert [(one["id"], one["publishable"]) for one in answer["models"]] == [("k", False)]
-        assert server.request("POST", "/v1/models/k/score", headers=JSON, body=ONE).status == 200
+        answer = server.request("POST", "/v1/models/k/score", headers=JSON, body=ONE)
+        assert json.loads(answer.data)["outlier_score"] == load(keyed, secret=True).outlier_scores(POINT).tolist()
+        assert b"process_" not in server.request("GET", "/metrics").data  # memory follows the number of occupied cells
