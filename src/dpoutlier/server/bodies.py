@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,7 @@ KINDS = {
 }
 KNOWN = ", ".join(KINDS)
 PIECE = 1 << 16
+DRAINED, DRAIN_SECONDS = 4, 2.0
 LONGEST_HEADER = 1000
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,6 +29,10 @@ Headers = list[tuple[bytes, bytes]]
 
 class Gone(Exception):  # noqa: N818 - nobody is there to be told
     """The client has left."""
+
+
+class Unread(Exception):  # noqa: N818 - not yet an answer
+    """The body is too large, and more of it comes."""
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:
@@ -93,6 +99,8 @@ class BodyReader:
         inflate = self._inflater(header(headers, b"content-encoding"))
         declared = header(headers, b"content-length")
         if declared is not None and (not declared.isdigit() or len(declared) > 18 or int(declared) > self.most):
+            if not complete and header(headers, b"expect") is None:
+                await self._drain(receive)
             raise self._too_large()
         if complete:
             return await self._body(receive, inflate)
@@ -100,7 +108,12 @@ class BodyReader:
             async with asyncio.timeout(self.seconds):
                 return await self._body(receive, inflate)
         except TimeoutError:
-            pass
+            unread = False
+        except Unread:
+            unread = True
+        if unread:
+            await self._drain(receive)
+            raise self._too_large()
         raise Refusal(
             "too-slow", f"the body must arrive within {self.seconds:g} seconds.", ((b"connection", b"close"),)
         )
@@ -132,7 +145,7 @@ class BodyReader:
                 piece = message.get("body", b"")
                 for part in (piece,) if inflate is None else self._inflated(inflate, piece):
                     if size + len(part) > self.most:
-                        raise self._too_large()
+                        raise Unread if message.get("more_body") else self._too_large()
                     self._hold(len(part))
                     size += len(part)
                     pieces.append(part)
@@ -146,6 +159,17 @@ class BodyReader:
         finally:
             if not whole:
                 self.held -= size
+
+    async def _drain(self, receive: Receive) -> None:
+        """Let some of the rest go by: a client that is cut off while it sends does not see the answer."""
+        left = DRAINED * self.most
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    if message["type"] != "http.request" or not message.get("more_body"):
+                        return
+                    left -= len(message.get("body", b""))
 
     def _inflater(self, encoding: bytes | None) -> Any:
         if encoding is None or encoding.lower() == b"identity":
