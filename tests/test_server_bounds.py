@@ -213,6 +213,21 @@ def test_any_bytes_as_a_body(app, data, kind):
     assert ask(app, kind, data)[0] in {200, 400}
 
 
+def test_what_all_bodies_hold_together_is_bounded_and_given_back(app):
+    bodies, small = app.routes.bodies, json.dumps({"points": [[0.5, "f"]]}).encode()
+    assert bodies.held == 0  # after all that was asked before
+    bodies.held = bodies.together - len(small) + 1
+    try:
+        assert ask(app, "application/json", small) == (503, "unavailable")
+        assert ask(app, "application/json", [small[:9], small[9:]]) == (503, "unavailable")
+        bodies.held -= 1
+        assert ask(app, "application/json", small) == (200, None)
+        assert ask(app, "application/json", [small[:9], small[9:]]) == (200, None)
+        assert bodies.held == bodies.together - len(small)
+    finally:
+        bodies.held = 0
+
+
 def test_the_head_of_a_message_says_what_arrow_says():
     for codec in (None, "lz4"):
         body = stream(points(17), compression=codec)

@@ -191,9 +191,11 @@ def test_slow_bodies_are_refused(server, key):
     assert b" 200 " in raw(server, chunked + whole)
     endless = b"%x\r\n%s\r\n" % (1 << 20, b" " * (1 << 20))
     assert b" 413 " in raw(server, chunked, *[endless] * 6)
-    # The head of the answer to a body that is too large comes before the body does.
+    # A body that is too large need not come.
     declared = (head + f"Content-Length: {MAX_BYTES + 1}\r\n\r\n").encode()
     assert b" 413 " in raw(server, declared)
+    large = server.request("POST", "/v1/models/a/score", key=key, headers=JSON, body=b" " * (2 * MAX_BYTES))
+    assert large.status == 413  # and not a connection that breaks
     waiting = (head + "Content-Length: 31\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n").encode()
     answer = raw(server, waiting, ONE, wait=0.2)
     assert b" 100 " in answer

@@ -129,15 +129,15 @@ def test_csv_and_arrow_scores_are_those_of_the_library(app, models, name):
         table = pa.table(
             {n: pa.array([row[j] for row in rows], pa.float64() if j < 2 else pa.string()) for j, n in enumerate(names)}
         ).append_column("id", [["z"] * len(rows)])
-        sink, text = pa.BufferOutputStream(), io.StringIO()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
+        text = io.StringIO()
         records = csv.writer(text)
         records.writerow(["id", *names])
         records.writerows(
             [["z", *("" if v is None else repr(v) if isinstance(v, float) else v for v in row)] for row in rows]
         )
-        for kind, body in ((ARROW, sink.getvalue().to_pybytes()), ("text/csv", text.getvalue().encode())):
+        alone = table.select(names)
+        streams = [stream(table), stream(alone), stream(alone, 1), stream(table.select(["id", *names[::-1]]), 2)]
+        for kind, body in [(ARROW, one) for one in streams] + [("text/csv", text.getvalue().encode())]:
             status, headers, answer = call(
                 app,
                 "POST",
@@ -158,6 +158,14 @@ def test_csv_and_arrow_scores_are_those_of_the_library(app, models, name):
                     assert one[1:] == (own[1][0], 1 if own[0][0] <= 0.5 else -1)
 
     check()
+
+
+def stream(table, rows=None):
+    """An Arrow stream, in batches of so many rows."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, rows)
+    return sink.getvalue().to_pybytes()
 
 
 def _read(kind, answer):

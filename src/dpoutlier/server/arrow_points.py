@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier.server.flatbuffers import Batch, batch_of
@@ -28,7 +30,12 @@ def arrow_points(body: bytes, served: Served, most_rows: int, most_bytes: int) -
         table = None
     if table is None:
         raise Refusal("malformed-body", NO_STREAM)
-    return Points(tables.columns(table, served.domain), lambda row, j: table.column(j)[row].as_py())
+    columns = _floats(table) if isinstance(table, pa.RecordBatch) else tables.columns(table, served.domain)
+    return Points(columns, lambda row, j: table.column(j)[row].as_py())
+
+
+def _floats(batch: Any) -> list[NDArray[np.float64]]:
+    return [column.to_numpy(zero_copy_only=False) for column in batch.columns]
 
 
 class Layout(NamedTuple):
@@ -39,13 +46,20 @@ class Layout(NamedTuple):
     """Of the features, among the columns."""
     plain: bool
     """Whether the columns are the features and nothing else, in their order, and no dictionaries follow."""
+    floats: bool
+    """Whether, beyond that, all are float64 and none has levels: then the batch is as kernels read it."""
 
 
 def _table(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Any:
+    """The features as a table, or as the one batch that they came in."""
     buffer = pa.py_buffer(body)
     messages = _messages(buffer)
     layout = _layout(next(messages, None), served)
     batches = list(_checked(messages, most_rows, most_bytes))
+    if layout.floats and len(batches) == 1:
+        batch = pa.ipc.read_record_batch(batches[0], layout.schema)
+        batch.validate(full=True)
+        return batch
     if layout.plain:
         table = pa.Table.from_batches([pa.ipc.read_record_batch(one, layout.schema) for one in batches], layout.schema)
     else:
@@ -79,10 +93,11 @@ def _layout(message: Any, served: Served) -> Layout:
     for place in places:
         _check_type(schema.field(place))
     plain = places == list(range(len(schema))) and not any(pa.types.is_dictionary(kind) for kind in schema.types)
-    found = Layout(schema, places, plain)
+    floats = plain and served.domain.categories is None and set(schema.types) == {pa.float64()}
+    found = Layout(schema, places, plain, floats)
     if len(text) <= LONGEST_LAYOUT:
         while len(served.layouts) >= MOST_LAYOUTS:
-            served.layouts.pop(next(iter(served.layouts)), None)
+            served.layouts.pop(list(served.layouts)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
         served.layouts[text] = found
     return found
 

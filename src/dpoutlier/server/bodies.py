@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,7 @@ KINDS = {
 }
 KNOWN = ", ".join(KINDS)
 PIECE = 1 << 16
+DRAINED, DRAIN_SECONDS = 4, 2.0
 LONGEST_HEADER = 1000
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,6 +29,10 @@ Headers = list[tuple[bytes, bytes]]
 
 class Gone(Exception):  # noqa: N818 - nobody is there to be told
     """The client has left."""
+
+
+class Unread(Exception):  # noqa: N818 - not yet an answer
+    """The body is too large, and more of it comes."""
 
 
 def header(headers: Headers, name: bytes) -> bytes | None:
@@ -83,7 +89,7 @@ def _accepted(given: bytes, body: str, possible: tuple[str, ...]) -> str | None:
 
 
 class BodyReader:
-    """Reads bodies. All that are being read or worked on together have a bound too."""
+    """Reads bodies. All that are being read or worked on have a bound together; ``release`` says that one is done with."""
 
     def __init__(self, most: int, seconds: float, together: int) -> None:
         self.most, self.seconds, self.together, self.held = most, seconds, together, 0
@@ -93,6 +99,8 @@ class BodyReader:
         inflate = self._inflater(header(headers, b"content-encoding"))
         declared = header(headers, b"content-length")
         if declared is not None and (not declared.isdigit() or len(declared) > 18 or int(declared) > self.most):
+            if not complete and header(headers, b"expect") is None:
+                await self._drain(receive)
             raise self._too_large()
         if complete:
             return await self._body(receive, inflate)
@@ -100,7 +108,12 @@ class BodyReader:
             async with asyncio.timeout(self.seconds):
                 return await self._body(receive, inflate)
         except TimeoutError:
-            pass
+            unread = False
+        except Unread:
+            unread = True
+        if unread:
+            await self._drain(receive)
+            raise self._too_large()
         raise Refusal(
             "too-slow", f"the body must arrive within {self.seconds:g} seconds.", ((b"connection", b"close"),)
         )
@@ -111,31 +124,52 @@ class BodyReader:
             body: bytes = message.get("body", b"")
             if len(body) > self.most:
                 raise self._too_large()
+            self._hold(len(body))
             return body
         return await self._rest(message, receive, inflate)
 
+    def _hold(self, size: int) -> None:
+        if self.held + size > self.together:
+            raise Refusal("unavailable", "too many bodies at once; try again.", ((b"retry-after", b"1"),))
+        self.held += size
+
+    def release(self, body: bytes) -> None:
+        self.held -= len(body)
+
     async def _rest(self, message: MutableMapping[str, Any], receive: Receive, inflate: Any) -> bytes:
-        pieces, size = [], 0
+        pieces, size, whole = [], 0, False
         try:
             while True:
                 if message["type"] != "http.request":
                     raise Gone
                 piece = message.get("body", b"")
                 for part in (piece,) if inflate is None else self._inflated(inflate, piece):
-                    size, self.held = size + len(part), self.held + len(part)
-                    if size > self.most:
-                        raise self._too_large()
-                    if self.held > self.together:
-                        raise Refusal("unavailable", "too many bodies at once; try again.", ((b"retry-after", b"1"),))
+                    if size + len(part) > self.most:
+                        raise Unread if message.get("more_body") else self._too_large()
+                    self._hold(len(part))
+                    size += len(part)
                     pieces.append(part)
                 if not message.get("more_body"):
                     break
                 message = await receive()
+            if inflate is not None and not inflate.eof:
+                raise Refusal("malformed-body", "the body is no whole gzip stream.")
+            whole = True
+            return b"".join(pieces)
         finally:
-            self.held -= size
-        if inflate is not None and not inflate.eof:
-            raise Refusal("malformed-body", "the body is no whole gzip stream.")
-        return b"".join(pieces)
+            if not whole:
+                self.held -= size
+
+    async def _drain(self, receive: Receive) -> None:
+        """Let some of the rest go by: a client that is cut off while it sends does not see the answer."""
+        left = DRAINED * self.most
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    if message["type"] != "http.request" or not message.get("more_body"):
+                        return
+                    left -= len(message.get("body", b""))
 
     def _inflater(self, encoding: bytes | None) -> Any:
         if encoding is None or encoding.lower() == b"identity":

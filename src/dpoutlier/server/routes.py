@@ -117,7 +117,10 @@ class Routes:
             used = served.model.threshold if threshold is None else threshold
             return WRITERS[out](told, served, used), len(points)
 
-        answer, exchange.rows = await self._run(work, served, kind, len(body))
+        try:
+            answer, exchange.rows = await self._run(work, served, kind, len(body))
+        finally:
+            self.bodies.release(body)
         return Reply(answer, ((b"content-type", CONTENT_TYPES[out]),))
 
     async def explain(self, scope: Scope, receive: Receive) -> Reply:
@@ -141,7 +144,10 @@ class Routes:
             return explanations_body(served, points, values), len(points)
 
         loop = asyncio.get_running_loop()
-        answer, exchange.rows = await loop.run_in_executor(self.threads, work)
+        try:
+            answer, exchange.rows = await loop.run_in_executor(self.threads, work)
+        finally:
+            self.bodies.release(body)
         return Reply(answer)
 
     # ---------------------------------------------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ class Served:
                 detector.set_threshold(score=threshold)
             found = batch_scorer(detector, missing="null" if nulls else "error")
             while len(self._scorers) >= MOST_SCORERS:
-                self._scorers.pop(next(iter(self._scorers)), None)
+                self._scorers.pop(list(self._scorers)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
             self._scorers[nulls, threshold] = found
         return found
 
