@@ -5,6 +5,7 @@ import io
 import json
 import random
 import struct
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpoutlier import Category, DPMarginals
+from dpoutlier.domain import Domain
 from dpoutlier.server.flatbuffers import batch_of
+from dpoutlier.server.json_points import json_points
+from dpoutlier.server.refusals import Refusal
 from server_process import call, loaded_app
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -235,3 +239,24 @@ def test_the_head_of_a_message_says_what_arrow_says():
         found = batch_of(messages[0].metadata)
         assert (found.rows, found.compressed) == (17, codec is not None)
         assert len(found.buffers) == (0 if codec is None else 5)
+
+
+@pytest.mark.parametrize("one", [b"[]", b"{}", b'{"x":1,"sex":"f"}'])
+def test_millions_of_small_containers_are_refused_before_they_become_objects(one):
+    domain = Domain((0.0,), (1.0,), ("x",))
+    body = b'{"points":[' + (one + b",") * ((4 << 20) // len(one)) + one + b"]}"
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal) as refused:
+            json_points(body, domain, None, 1000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code == "too-many-rows"
+    assert peak < 1 << 20
+
+
+def test_brackets_within_text_are_no_points():
+    domain = Domain((0.0,), (1.0,), ("x",))
+    body = json.dumps({"points": [{"x": 0.5, "note": "[" * 900}]}).encode()
+    assert len(json_points(body, domain, None, 10)) == 1

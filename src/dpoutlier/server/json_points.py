@@ -12,11 +12,15 @@ from dpoutlier.server.refusals import Refusal
 
 __all__ = ["json_points"]
 
+SPARE_BRACKETS = 1000
+"""Within text, say."""
 FORM = 'send {"points": [{"feature": value, ...}, ...]} or {"points": [[value, ...], ...]}'
 
 
 def json_points(body: bytes, domain: Domain, person: str | None, most_rows: int) -> Points:  # noqa: ARG001 - names are looked up
     """The points of a body; other names in them than those of features are ignored."""
+    if body.count(b"[") + body.count(b"{") > 2 * most_rows + SPARE_BRACKETS:  # each would become an object of Python
+        raise too_many_rows(most_rows)
     try:
         content = from_json(body, cache_strings="keys")
     except ValueError:

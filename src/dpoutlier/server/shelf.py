@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import math
 import os
 import re
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pydantic_core import to_json
 
 from dpoutlier._validate import bad
@@ -23,6 +26,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, SecretError
 from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
+from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.settings import Settings
 
 __all__ = ["Served", "Shelf", "named_models", "number", "prepared"]
@@ -109,15 +113,16 @@ class Served:
         raise SecretError(text)
 
     def warm(self) -> None:
-        """Score something, so that no request waits for kernels."""
-        domain = self.domain
-        values = np.array(
-            [[(low + high) / 2 for low, high in zip(domain.lower, domain.upper, strict=True)]] * WARM_ROWS
-        )
-        columns = [np.ascontiguousarray(values[:, j]) for j in range(domain.n_features)]
-        self.scorer().of_columns(columns)
-        self.scorer(nulls=True).of_columns([np.where(np.arange(WARM_ROWS) > 0, column, np.nan) for column in columns])
-        self.detector.explain(values[:1] if domain.categories is None else _middle_levels(domain))
+        """Score something of each kind of body, so that no request waits for kernels: those for arrays of Arrow are others."""
+        row = _middle_row(self.domain)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([self.domain.labels, *[row] * WARM_ROWS])
+        columns = csv_points(text.getvalue().encode(), self.domain, None, WARM_ROWS).columns
+        for own in (columns, [column.copy() for column in columns], [pa.array(c).to_numpy() for c in columns]):
+            self.scorer().of_columns(own)
+            gaps = [np.where(np.arange(WARM_ROWS) > 0, column, np.nan) for column in own]
+            self.scorer(nulls=True).of_columns(gaps)
+        self.detector.explain(np.array([row], object))
 
     def scorer(self, *, nulls: bool = False, threshold: float | None = None) -> BatchScorer:
         """What scores with this threshold, or with the model's own."""
@@ -185,13 +190,12 @@ def _feature(domain: Domain, j: int) -> dict[str, Any]:
     }
 
 
-def _middle_levels(domain: Domain) -> np.ndarray[Any, Any]:
-    """A row of some level or of the middle of each feature."""
-    row = np.empty((1, domain.n_features), object)
-    for j in range(domain.n_features):
-        category = domain.category(j)
-        row[0, j] = (domain.lower[j] + domain.upper[j]) / 2 if category is None else category.levels[0]
-    return row
+def _middle_row(domain: Domain) -> list[Any]:
+    """A point: some level, or the middle, of each feature."""
+    return [
+        domain.lower[j] / 2 + domain.upper[j] / 2 if category is None else category.levels[0]
+        for j, category in enumerate(map(domain.category, range(domain.n_features)))
+    ]
 
 
 class Shelf:
