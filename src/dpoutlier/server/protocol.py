@@ -30,6 +30,32 @@ def _limits() -> Settings:
     return _settings[0]
 
 
+class OneWrite:
+    """A transport that sends the head of an answer together with its body: one call of the system instead of two."""
+
+    def __init__(self, transport: Any) -> None:
+        self.transport, self.head = transport, b""
+
+    def write(self, data: bytes) -> None:
+        if not self.head and data.startswith(b"HTTP/1.1 ") and not data.startswith(b"HTTP/1.1 100"):
+            self.head = data
+            return
+        self.transport.write(self.head + data)
+        self.head = b""
+
+    def flush(self) -> None:
+        """Send a head that no body followed."""
+        if self.head:
+            self.write(b"")
+
+    def close(self) -> None:
+        self.flush()
+        self.transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.transport, name)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """One connection."""
 
@@ -40,7 +66,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.in_head, self.head_bytes, self.refused = True, 0, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(OneWrite(transport))  # type: ignore[arg-type] # has all that is asked of it
         if len(self.connections) > self.limits.connections:
             self._refuse("unavailable", "too many connections; try again.")
             return
@@ -129,3 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.write(STATUS_LINE[CODES[code]] + head + b"\r\n" + body)
         self.transport.close()
         self.loop.call_later(LINGER, self.transport.abort)
+
+    def on_response_complete(self) -> None:
+        self.transport.flush()  # type: ignore[attr-defined] # to HEAD there is no body
+        super().on_response_complete()

@@ -74,7 +74,8 @@ def _bind(host: str, port: int) -> socket.socket:
 
 def _run(settings: Settings, listening: socket.socket) -> None:
     from uvicorn import Config, Server  # noqa: PLC0415 - the environment must be set before metrics are made
-    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415
+
+    from dpoutlier.server.supervisor import Supervisor  # noqa: PLC0415
 
     config = Config(
         "dpoutlier.server.app:app_from_environment",
@@ -102,7 +103,7 @@ def _run(settings: Settings, listening: socket.socket) -> None:
     log("listening", host=settings.host, port=settings.port, scheme=scheme, **described)
     try:
         if settings.workers > 1:
-            Multiprocess(config, sockets=[listening]).run()
+            Supervisor(config, sockets=[listening]).run()
         else:
             for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises them again when it has stopped
                 signal.signal(number, lambda *_: None)

@@ -1,0 +1,42 @@
+"""uvicorn's supervisor of workers, which sees at once that one is dead, also if it died while it was asked."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
+
+__all__ = ["Supervisor"]
+
+STEP = 0.2
+
+
+class Supervisor(Multiprocess):
+    """Starts dead workers again, and kills those that hang."""
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        self.processes = [self._watched(process) for process in self.processes]
+
+    def keep_subprocess_alive(self) -> None:
+        super().keep_subprocess_alive()
+        self.processes = [self._watched(process) for process in self.processes]
+
+    def _watched(self, process: Process) -> Process:
+        """The worker; for the answer of a dead one uvicorn would wait until its time is up, and hear no signal."""
+
+        def answers(timeout: float) -> bool | None:
+            try:
+                process.parent_conn.send(b"ping")
+                until = time.monotonic() + timeout
+                while time.monotonic() < until and process.process.is_alive() and not self.signal_queue:
+                    if process.parent_conn.poll(STEP):
+                        return bool(process.parent_conn.recv())
+            except (OSError, EOFError, pickle.UnpicklingError):
+                return None
+            return True if self.signal_queue else None  # a signal comes first; whoever hangs is found later
+
+        process._healthcheck = answers  # type: ignore[method-assign] # noqa: SLF001 - there is no other place for it
+        return process
