@@ -510,7 +510,6 @@ def test_what_a_client_sends_is_in_no_log(server):
             assert isinstance(json.loads(line), dict)
 
 
-@pytest.mark.filterwarnings("ignore:Unverified HTTPS request")  # of the test, which waits for the server
 def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
     """Its Python, with the address of this server, and the model of the page."""
     monkeypatch.chdir(tmp_path)
@@ -526,7 +525,7 @@ def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     tls_key, cert = certificate(tmp_path)
     tls = ["--tls-cert", cert, "--tls-key", tls_key]
-    with running_server(tmp_path, detector.save("patients"), "--keys", keys, *tls) as running:
+    with running_server(tmp_path, detector.save("patients"), "--keys", keys, *tls, ca=cert) as running:
         names = {}
         block = block.replace("https://host:8765", running.url).replace(
             'open("key.txt").read()', repr((tmp_path / "key.txt").read_text())
