@@ -44,7 +44,9 @@ def test_from_the_first_budget_to_the_last_fit(folder):
     said = create("--dataset", "patients", "--epsilon", "1", "--anchor", "b.anchor")
     assert "patients" in said
     assert "no anchor" not in said
-    assert "charged to patients, entry 3" in fit("0.6", "one")
+    said = fit("0.6", "one")
+    assert "charged to patients, entry 3" in said
+    assert "Charged 0.6 to 'patients' in b.ledger, entry 3; 0.4 is left." in said
     assert "has 0.4 left of 1" in fit("0.6", "two", code=2)
     assert not (folder / "two.dpo").exists()
     fit("0.4", "two")
@@ -67,7 +69,7 @@ def test_from_the_first_budget_to_the_last_fit(folder):
         }
     ]
     assert [one["epsilon"] for one in told["charges"]] == ["0.6", "0.4"]
-    said = run("ledger", "verify", "b.ledger", "--model", "one.dpo", "--model", "two.dpo")
+    said = run("ledger", "verify", "b.ledger", "one.dpo", "two.dpo")
     assert "6 entries" in said
     assert "2 model files, the anchor" in said
     head = said.split("Head: ")[1]
@@ -80,8 +82,8 @@ def test_an_old_copy_put_back_is_noticed_by_the_model_alone(folder):
     shutil.copy("b.ledger", "old")
     fit("0.6", "one")
     shutil.copy("old", "b.ledger")
-    assert "give --head, --model or --anchor" in run("ledger", "verify", "b.ledger")
-    assert "old copy" in run("ledger", "verify", "b.ledger", "--model", "one.dpo", code=2)
+    assert "give models, --head or --anchor" in run("ledger", "verify", "b.ledger")
+    assert "one.dpo: the ledger is an old copy" in run("ledger", "verify", "b.ledger", "one.dpo", code=2)
 
 
 def test_parts_and_charges_by_hand(folder):
@@ -112,9 +114,9 @@ def test_export(folder, kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "x"), "--epsilon must be given"),
+        (("--dataset", "x"), "--epsilon is missing"),
         (("--dataset", "x", "--epsilon", "-1"), "epsilon must be"),
-        (("--dataset", "x", "--epsilon", "1", "--part-of", "y"), "--epsilon must be given"),
+        (("--dataset", "x", "--epsilon", "1", "--part-of", "y"), "exclude each other"),
         (("--dataset", "x", "--part-of", "y"), "does not exist yet"),
         (("--dataset", "x", "--epsilon", "1", "--rows-per-person", "3"), "--unit person"),
         (("--dataset", "x", "--epsilon", "1", "--anchor", "b.ledger"), "another file"),
@@ -145,7 +147,7 @@ def test_a_model_without_a_receipt_says_so(folder):
     create("--dataset", "patients", "--epsilon", "1")
     run("fit", "rows.csv", "--features", "features.toml", "--epsilon", "1", "-o", "free", "--n-hint", 300)
     assert load("free.dpo").model_.receipt is None
-    assert "was fitted without a ledger" in run("ledger", "verify", "b.ledger", "--model", "free.dpo", code=2)
+    assert "was fitted without a ledger" in run("ledger", "verify", "b.ledger", "free.dpo")
 
 
 def test_nothing_of_the_rows_is_in_the_ledger_or_the_anchor(folder):
@@ -156,3 +158,41 @@ def test_nothing_of_the_rows_is_in_the_ledger_or_the_anchor(folder):
     content = (folder / "b.ledger").read_bytes() + (folder / "b.anchor").read_bytes()
     for told in (b"0.1234", b"0.9876", b"1357"):
         assert told not in content
+
+
+def test_whoever_stops_a_fit_is_told_whether_it_was_charged(folder, monkeypatch):
+    create("--dataset", "patients", "--epsilon", "1")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpoutlier.trusted.fit.open_reference", stop)
+        assert "Nothing was charged." in fit("0.1", "one", code=130)
+    with monkeypatch.context() as patch:
+        patch.setattr("dpoutlier.trusted.fit._release_counts", stop)
+        assert "Charged 0.1 to 'patients' in b.ledger, entry 3; 0.9 is left. It counts as spent." in fit(
+            "0.1", "one", code=130
+        )
+    assert Ledger("b.ledger").balance("patients").unfinished == 1
+
+
+def test_an_anchor_that_was_moved_or_lost_is_no_dead_end(folder):
+    create("--dataset", "patients", "--epsilon", "1", "--anchor", "first")
+    (folder / "first").rename("second")
+    assert "--anchor" in fit("0.1", "one", code=2)
+    fit("0.1", "one", "--anchor", "second")
+    create("--dataset", "others", "--epsilon", "1", "--anchor", "second")
+    assert "cannot be read" in run("ledger", "anchor", "b.ledger", "third", code=2)
+    assert not (folder / "third").exists()
+    run("ledger", "anchor", "b.ledger", "third", "--anchor", "second")
+    fit("0.1", "two")
+    assert "the anchor" in run("ledger", "verify", "b.ledger", "one.dpo", "two.dpo")
+    shutil.copy("b.ledger", "old")
+    fit("0.1", "three")
+    shutil.copy("old", "b.ledger")
+    assert "old copy" in fit("0.1", "four", code=2)
+    (folder / "third").unlink()
+    run("ledger", "anchor", "b.ledger", "fourth", "--lost")
+    assert Ledger("b.ledger").entries()[-1].content["lost"] is True
+    fit("0.1", "four")

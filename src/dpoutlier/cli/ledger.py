@@ -53,7 +53,10 @@ def create(
     ] = None,
     anchor: Annotated[
         Path | None,
-        typer.Option(help="For a new ledger: a file elsewhere by which an old copy of the ledger will be noticed."),
+        typer.Option(
+            help="For a new ledger: a file to be made elsewhere, by which an old copy of the ledger will be noticed. "
+            "Else: where it is now."
+        ),
     ] = None,
 ) -> None:
     """Open a budget for a data set; the first one makes the file. A budget never changes.
@@ -63,10 +66,13 @@ def create(
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
-        if (epsilon is None) == (part_of is None):
-            raise bad("--epsilon", "given, or --part-of instead of it", epsilon)
+        if epsilon is None and part_of is None:
+            raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
+        if epsilon is not None and part_of is not None:
+            raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
         given: dict[str, Any] = {
             "epsilon": epsilon,
             "neighbours": neighbours.value,
@@ -76,11 +82,9 @@ def create(
         }
         check_budget(dataset, **given)
         new = not path.exists()
-        if not new and anchor is not None:
-            raise bad("--anchor", f"left out, since {path} exists and was created with or without one", str(anchor))
         if new and part_of is not None:
             raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
-        opened = Ledger.create(path, anchor=anchor) if new else Ledger(path)
+        opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
         opened.open_budget(dataset, **given)
         if new and anchor is None:
             console(stderr=True).print(
@@ -144,45 +148,89 @@ def charge(
 @ledger.command()
 def verify(
     path: File,
-    head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
-    model: Annotated[
-        list[Path] | None, typer.Option(help="Model files: the entries that they were charged by must still be there.")
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Model files: the entries that they were charged by must still be there."),
     ] = None,
+    head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
     anchor: Anchor = None,
 ) -> None:
     """Check that nothing was edited, taken out or put back, and print the head, to be noted elsewhere.
 
     Exit code 2 if anything is wrong.
 
-    Example: dpoutlier ledger verify budget.ledger --model january.dpo --model february.dpo
+    Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
     with errors_for_people():
         from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-        from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
 
-        opened, receipts = Ledger(path, anchor=anchor), []
-        for file in model or []:
-            receipt = load_model(file, secret=file.name.endswith(SECRET_SUFFIX)).receipt
-            if receipt is None:
-                raise LedgerError(f"{file} was fitted without a ledger, or is a merge: it has no receipt.")
-            receipts.append(receipt)
-        number, last = opened.verify(head=head, receipts=receipts)
-        out = console()
+        opened, out = Ledger(path, anchor=anchor), console()
+        number, last = opened.verify(head=head)
+        held, without = _check_models(opened, models or [])
         out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
-        told = [f"{len(receipts)} model file{'' if len(receipts) == 1 else 's'}"] if receipts else []
+        told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
         told += ["the head given"] if head is not None else []
         told += ["the anchor"] if opened.has_anchor() else []
+        for file in without:
+            out.print(
+                f"{file} was fitted without a ledger, or is a merge: it tells nothing.", soft_wrap=True, markup=False
+            )
         if told:
             out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
         else:
             out.print(
-                "That it is not an old copy cannot be told from the file alone: give --head, --model or --anchor.",
+                "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
                 style="yellow",
                 soft_wrap=True,
             )
         out.print(f"Head: {last}", soft_wrap=True, highlight=False)
+
+
+def _check_models(opened: "Ledger", models: list[Path]) -> tuple[int, list[Path]]:
+    """How many models the ledger holds the entries of, and those without a receipt. Raises for those it does not, all of them."""
+    from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
+    from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
+
+    held, without, wrong = 0, [], []
+    for file in models:
+        receipt = load_model(file, secret=file.name.endswith(SECRET_SUFFIX)).receipt
+        try:
+            if receipt is None:
+                without.append(file)
+            else:
+                opened.verify(receipts=[receipt])
+                held += 1
+        except LedgerError as error:
+            wrong.append(f"{file}: {error}")
+    if wrong:
+        raise LedgerError("\n".join(wrong))
+    return held, without
+
+
+@ledger.command()
+def anchor(
+    path: File,
+    new: Annotated[Path, typer.Argument(help="The new anchor, a file that does not exist yet.")],
+    lost: Annotated[
+        bool,
+        typer.Option(
+            "--lost", help="The old anchor is gone. First verify the ledger by all models and heads that you have."
+        ),
+    ] = False,
+    old: Annotated[Path | None, typer.Option("--anchor", help="Where the old anchor is now, if it was moved.")] = None,
+) -> None:
+    """Take another file as anchor from now on; the ledger notes it.
+
+    Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
+    """
+    with errors_for_people():
+        from dpoutlier.cli.progress import console  # noqa: PLC0415
+        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+
+        opened = Ledger(path, anchor=old)
+        opened.move_anchor(new, lost=lost)
+        console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
 
 
 @ledger.command()

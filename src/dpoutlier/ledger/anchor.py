@@ -50,7 +50,7 @@ def heads_in(path: Path) -> list[Head]:
     except OSError as error:
         raise LedgerError(
             f"the anchor {path} cannot be read ({error.strerror}), so nobody can tell whether the ledger is an old copy. Put it "
-            "back, or give its new place with anchor=... (--anchor)."
+            "back, or give its new place with anchor=... (--anchor). If it is lost: dpoutlier ledger anchor --help"
         ) from None
     found = [re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line) for line in lines]
     if not all(found):
@@ -61,13 +61,14 @@ def heads_in(path: Path) -> list[Head]:
 def check_heads(entries: Sequence[Entry], heads: Sequence[Head], where: str) -> None:
     """Raise if the ledger lacks what an anchor names: it is an old copy, or another ledger."""
     for head in heads:
-        if head.number > len(entries):
-            raise LedgerError(
-                f"the ledger is an old copy: it ends at entry {len(entries)}, and {where} knows entry {head.number}. What was "
-                "spent in between is missing. Put the newest copy back; never charge this one."
-            )
-        if entries[head.number - 1].hash != head.hash:
+        if head.number <= len(entries) and entries[head.number - 1].hash != head.hash:
             raise LedgerError(
                 f"the ledger is not the one that {where} knows: entry {head.number} differs. It was made anew, or changed and "
                 "hashed again. Put the true one back; never charge this one."
             )
+    last = max((head.number for head in heads), default=0)
+    if last > len(entries):
+        raise LedgerError(
+            f"the ledger is an old copy: it ends at entry {len(entries)}, and {where} knows entry {last}. What was spent in "
+            "between is missing. Put the newest copy back; never charge this one."
+        )

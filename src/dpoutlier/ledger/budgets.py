@@ -156,16 +156,18 @@ class Book:
                 )
             case "commit":
                 self.spendings[int(content["reservation"])].release = str(content["release"])
+            case "anchor":
+                self.anchor = str(content["anchor"])
             case kind:
                 raise LedgerError(
                     f"entry {number} of the ledger is a {kind!r}, which this dpoutlier does not know: upgrade it."
                 )
 
-    def budget(self, dataset: str) -> Budget:
+    def budget(self, dataset: str, argument: str = "dataset") -> Budget:
         if dataset not in self.budgets:
             known = ", ".join(map(repr, self.budgets)) or "none yet"
             raise LedgerError(
-                f"dataset must be one that the ledger has a budget for ({known}), got {dataset!r}. Open one: dpoutlier ledger "
+                f"{argument} must be one that the ledger has a budget for ({known}), got {dataset!r}. Open one: dpoutlier ledger "
                 "create LEDGER --dataset NAME --epsilon 3"
             )
         return self.budgets[dataset]
@@ -196,10 +198,13 @@ class Book:
     def check_covers(self, dataset: str, cost: Fraction) -> None:
         left, budget = self.left(dataset), self.budget(dataset)
         if cost > left:
+            remedy = (
+                "Use a smaller epsilon, or fit on other people." if left > 0 else "It is used up: fit on other people."
+            )
             raise BudgetExceededError(
                 f"the budget of {dataset!r} has {number_text(left, down=True)} left of {number_text(self._total(dataset))}, and "
                 f"this fit would cost {number_text(cost)} ({budget.neighbours.value}, {budget.protects}). No row was read and "
-                "nothing was charged. Use a smaller epsilon, or fit on other people."
+                f"nothing was charged. {remedy}"
             )
 
     def balance(self, dataset: str) -> Balance:

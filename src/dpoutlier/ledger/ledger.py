@@ -54,6 +54,8 @@ class Ledger:
     def __init__(self, path: str | Path, *, anchor: str | Path | None = None) -> None:
         self.path = Path(path)
         self.anchor = None if anchor is None else Path(anchor)
+        self.receipt: Receipt | None = None
+        """Of the last charge that was made through this object."""
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
@@ -178,7 +180,7 @@ class Ledger:
                     f"{dataset!r} has a budget already, and a budget never changes. See it: dpoutlier ledger show {self.path}"
                 )
             if part_of is not None:
-                whole = book.budget(part_of)
+                whole = book.budget(part_of, "part_of (--part-of)")
                 if whole.part_of is not None:
                     raise LedgerError(f"{part_of!r} is itself a part of {whole.part_of!r}; parts have no parts.")
                 content = {
@@ -212,12 +214,13 @@ class Ledger:
                     "kind": "reserve",
                     "dataset": dataset,
                     "epsilon": str(cost),
-                    "what": f"{detector}, epsilon {number_text(guarantee.epsilon or Fraction(0))} ({guarantee.neighbours.value})",
+                    "what": _described(detector, guarantee),
                     "nonce": secrets.token_hex(16),  # so that the hash in a model tells nothing but itself
                     "time": _now(),
                 }
             )
-        return Receipt(book.ledger, dataset, entry.number, entry.hash)
+        self.receipt = Receipt(book.ledger, dataset, entry.number, entry.hash)
+        return self.receipt
 
     def commit(self, receipt: Receipt, release: str) -> None:
         """Note what was released for a charge. It makes the ledger complete; the charge counts with or without it."""
@@ -252,12 +255,32 @@ class Ledger:
             )
             appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE})
 
+    def move_anchor(self, anchor: str | Path, *, lost: bool = False) -> None:
+        """Take another file as anchor from now on: a new one that is made here. The ledger notes that it was done.
+
+        Parameters
+        ----------
+        anchor : str or Path
+            Must not exist.
+        lost : bool
+            Say that the old anchor is gone. Then nothing shows that this ledger is not an old copy: check it first against every
+            model and every head that was noted (``verify``).
+        """
+        place = Path(anchor).absolute()
+        with append(self.path) as appending:
+            if not lost:
+                self._check_anchor(appending.entries)
+            create_anchor(place)
+            entry = appending.add({"kind": "anchor", "anchor": str(place), "lost": bool(lost), "time": _now()})
+        write_head(place, entry)
+        self.anchor = None
+
     # ----------------------------------------------------------------------------------------------------------------------
 
     def _anchor(self, entries: list[Entry]) -> Path | None:
         if self.anchor is not None:
             return self.anchor
-        stored = Book.of(entries[:1]).anchor
+        stored = Book.of(entries).anchor
         return None if stored is None else Path(stored)
 
     def _check_anchor(self, entries: list[Entry]) -> Path | None:
@@ -266,7 +289,8 @@ class Ledger:
             heads = heads_in(place)
             if not heads and len(entries) > 1:
                 raise LedgerError(
-                    f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back."
+                    f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is "
+                    "lost: dpoutlier ledger anchor --help"
                 )
             check_heads(entries, heads, f"the anchor {place}")
         return place
@@ -303,7 +327,7 @@ def check_budget(
                 "Leave them out, or leave part_of out."
             )
         return {}
-    exact = as_epsilon(epsilon)
+    exact = None if str(epsilon).strip().lower() in {"inf", "infinity"} else as_epsilon(epsilon)
     if exact is None:
         raise bad("epsilon", "finite", epsilon, "A budget without a limit is none.")
     if one_of(Unit, unit=unit) == Unit.ROW and rows_per_person is not None:
@@ -314,6 +338,15 @@ def check_budget(
         "unit": unit,
         "rows_per_person": None if rows_per_person is None else at_least_one(2**31, rows_per_person=rows_per_person),
     }
+
+
+def _described(detector: str, guarantee: Guarantee) -> str:
+    """A fit in one line."""
+    rows = guarantee.rows_per_person
+    people = "" if rows == 1 and guarantee.person is None else f", {rows} row{'' if rows == 1 else 's'} of a person"
+    column = "" if guarantee.person is None else f" by column {guarantee.person}"
+    epsilon = number_text(guarantee.epsilon or Fraction(0))
+    return f"{detector}, epsilon {epsilon} ({guarantee.neighbours.value}{people}{column})"
 
 
 def _now() -> str:

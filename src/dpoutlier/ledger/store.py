@@ -28,6 +28,8 @@ SCHEMA = (
 
 def create_file(path: Path, first: dict[str, Any]) -> Entry:
     """A new ledger with its first entry; made aside and then linked to its name, which must be free."""
+    if path.exists():
+        raise _taken(path)
     check_output(path, overwrite=False)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
@@ -45,10 +47,16 @@ def create_file(path: Path, first: dict[str, Any]) -> Entry:
         os.link(aside, path)  # unlike a rename, fails if the name has been taken
         _sync_folder(path)
     except FileExistsError:
-        raise OutputExistsError(f"{path} exists. A ledger is never replaced: choose another name.") from None
+        raise _taken(path) from None
     finally:
         aside.unlink(missing_ok=True)
     return entry
+
+
+def _taken(path: Path) -> OutputExistsError:
+    return OutputExistsError(
+        f"{path} exists, and a ledger is never replaced. Open it with Ledger({str(path)!r}), or choose another name."
+    )
 
 
 def read_entries(path: Path) -> list[Entry]:
@@ -96,6 +104,8 @@ def _check_kept(connection: sqlite3.Connection, appending: Appending, path: Path
 
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    if path.exists() and not path.is_file():
+        raise LedgerError(f"{path} is no ledger: it is no file.")
     if not path.is_file():
         raise LedgerError(
             f"there is no ledger {path}. Make one: dpoutlier ledger create {path} --dataset NAME --epsilon 3"
@@ -117,7 +127,7 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     ((kind,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     if kind != APPLICATION:
-        raise LedgerError(f"{path} is no ledger of dpoutlier.")
+        raise LedgerError(f"{path} is no ledger of dpoutlier. Make one under another name: dpoutlier ledger create")
     if version != VERSION:
         raise LedgerError(f"{path} is a ledger of version {version}, which this dpoutlier does not know: upgrade it.")
     found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
