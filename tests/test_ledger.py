@@ -5,10 +5,14 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 import sqlite3
+import sys
+import tempfile
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +21,9 @@ from hypothesis import strategies as st
 from dpoutlier import Guarantee, Ledger
 from dpoutlier.exceptions import BudgetExceededError, InvalidParameterError, LedgerError, OutputExistsError
 from dpoutlier.guarantee import Neighbours
+from dpoutlier.ledger.anchor import heads_in
 from dpoutlier.ledger.budgets import Budget, Unit, cost_of, number_text, rounded_up
+from dpoutlier.ledger.entries import sealed
 from dpoutlier.ledger.export import as_csv, as_json
 
 ADD, REPLACE = Neighbours
@@ -62,6 +68,7 @@ def test_a_fit_is_charged_in_the_relation_and_unit_of_the_budget(guarantee, budg
     ("guarantee", "budget", "message"),
     [
         (of(1, person="id"), (ADD, Unit.ROW, None), "protects rows"),
+        (of(1, person="visit"), (ADD, Unit.PERSON, None, "id"), "told apart by the column 'id', .* by 'visit'"),
         (of(1), (ADD, Unit.PERSON, None), "nobody declared"),
         (of(1, voided_by=("a seed",)), (ADD, Unit.ROW, None), "not private"),
         (Guarantee(None), (ADD, Unit.ROW, None), "not private"),
@@ -95,11 +102,22 @@ events = st.lists(
 )
 
 
+@pytest.fixture(scope="module")
+def in_memory(tmp_path_factory):
+    """A folder where it costs nothing to see that things are on disk."""
+    place = Path("/dev/shm")
+    if not os.access(place, os.W_OK):
+        yield tmp_path_factory.mktemp("ledgers")
+        return
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        yield Path(folder)
+
+
 @settings(max_examples=60)
 @given(events)
-def test_nobody_ever_loses_more_than_the_budget(tmp_path_factory, tried):
+def test_nobody_ever_loses_more_than_the_budget(in_memory, tried):
     """The oracle adds up, person by person, the fits on data that the person is in."""
-    ledger = Ledger.create(tmp_path_factory.mktemp("l") / "x.ledger")
+    ledger = Ledger.create(Path(tempfile.mkdtemp(dir=in_memory)) / "x.ledger")
     ledger.open_budget("whole", 4)
     for part in "abc":
         ledger.open_budget(part, part_of="whole")
@@ -179,6 +197,23 @@ def test_budgets_that_cannot_be_are_refused_and_nothing_is_written(ledger, argum
     assert ledger.entries() == before
 
 
+def test_a_part_under_replace_one_takes_no_charge_by_hand(tmp_path):
+    """That one person more or less costs half of one replaced holds of our noise, and not of all that was ever published."""
+    ledger = Ledger.create(tmp_path / "x.ledger")
+    ledger.open_budget("all", 3, neighbours="replace-one")
+    ledger.open_budget("january", part_of="all")
+    with pytest.raises(LedgerError, match="Charge the whole: 'all'"):
+        ledger.charge("january", 1, "a table")
+    ledger.charge("all", 1, "a table")
+    assert ledger.balance("january").left == 2
+
+
+@pytest.mark.parametrize("name", ["cafe\u0301", "a" * 201, "tab\t", " x"])
+def test_names_that_look_like_others_are_refused(ledger, name):
+    with pytest.raises(InvalidParameterError, match="dataset must be a name"):
+        ledger.open_budget(name, 1)
+
+
 # What of a changed file is noticed ----------------------------------------------------------------------------------------
 
 
@@ -230,6 +265,189 @@ def test_edits_deletions_and_insertions_are_noticed_before_anything_is_charged(s
         with pytest.raises(LedgerError, match="damaged"):
             use()
     assert spent.path.read_bytes() == before
+
+
+def appended(ledger, content):
+    """What somebody appends who can write to the file, and knows how hashes are made."""
+    last = ledger.entries()[-1]
+    entry = sealed(last.number + 1, last.hash, content)
+    connection = sqlite3.connect(ledger.path)
+    connection.execute(
+        "INSERT INTO entries VALUES (?, ?, ?, ?)", (entry.number, entry.previous, entry.body, entry.hash)
+    )
+    connection.commit()
+    connection.close()
+
+
+RESERVE = {"kind": "reserve", "dataset": "patients", "what": "x", "nonce": "", "time": "", "outside": False}
+BUDGET = {"kind": "budget", "neighbours": "add-or-remove-one", "unit": "row", "rows_per_person": None, "person": None}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {**RESERVE, "epsilon": "-100"},
+        {**RESERVE, "epsilon": "0"},
+        {**RESERVE, "epsilon": "1e999"},
+        {**RESERVE, "epsilon": "2"},
+        {**RESERVE, "epsilon": 1},
+        {**RESERVE, "epsilon": "1/2", "dataset": "others"},
+        {**BUDGET, "dataset": "patients", "epsilon": "1000", "part_of": None},
+        {**BUDGET, "dataset": "more", "epsilon": None, "part_of": None},
+        {**BUDGET, "dataset": "more", "epsilon": None, "part_of": "nobody"},
+        {**BUDGET, "dataset": "more", "epsilon": "9", "part_of": "patients"},
+        {**BUDGET, "dataset": "more", "epsilon": None, "part_of": "patients", "unit": "person"},
+        {"kind": "commit", "reservation": 99, "release": "c" * 64},
+        {"kind": "commit", "reservation": 3, "release": "c" * 64},
+        {"kind": "commit"},
+        {"kind": "refund", "reservation": 3},
+        [],
+    ],
+)
+def test_an_entry_that_no_ledger_writes_is_refused_although_its_hash_is_right(spent, content):
+    """The anchor would not tell: it knows all that was there before."""
+    appended(spent, content)
+    for use in (
+        spent.verify,
+        lambda: spent.balance("patients"),
+        lambda: spent.reserve("patients", of("1/8"), "DPForest"),
+    ):
+        with pytest.raises(LedgerError, match=r"damaged: entry 11|entry 11 of the ledger"):
+            use()
+
+
+def test_a_write_ahead_log_and_a_second_name_are_refused(spent, tmp_path):
+    os.link(spent.path, tmp_path / "second")
+    with pytest.raises(LedgerError, match="second name"):
+        spent.reserve("patients", of("1/8"), "DPForest")
+    (tmp_path / "second").unlink()
+    connection = sqlite3.connect(spent.path)
+    connection.execute("PRAGMA journal_mode = wal")
+    with pytest.raises(LedgerError, match="journal mode 'wal'"):
+        spent.reserve("patients", of("1/8"), "DPForest")
+    connection.execute("PRAGMA journal_mode = delete")
+    connection.close()
+    spent.reserve("patients", of("1/8"), "DPForest")
+
+
+def test_a_ledger_of_another_version_is_refused(ledger):
+    connection = sqlite3.connect(ledger.path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.commit()
+    connection.close()
+    with pytest.raises(LedgerError, match="version 2"):
+        ledger.verify()
+
+
+def test_a_charge_is_committed_once_and_by_its_own_receipt(ledger):
+    receipt = ledger.reserve("patients", ONE, "DPForest")
+    forged = type(receipt)(receipt.ledger, "patients", receipt.entry, receipt.head[:-1] + "x".translate({120: "0"}))
+    if forged != receipt:
+        with pytest.raises(LedgerError, match="differs"):
+            ledger.commit(forged, "a" * 64)
+    ledger.commit(receipt, "a" * 64)
+    with pytest.raises(LedgerError, match="committed before"):
+        ledger.commit(receipt, "b" * 64)
+    budget = type(receipt)(receipt.ledger, "patients", 2, ledger.entries()[1].hash)
+    with pytest.raises(LedgerError, match="is no charge"):
+        ledger.commit(budget, "a" * 64)
+
+
+def test_two_ledgers_with_the_same_entries_have_other_hashes(tmp_path):
+    heads = set()
+    for name in "ab":
+        made = Ledger.create(tmp_path / name)
+        made.open_budget("patients", 3)
+        heads |= {made.reserve("patients", ONE, "DPForest").head for _ in range(2)}
+    nonces = [json.loads(e.body)["nonce"] for e in made.entries() if e.content["kind"] == "reserve"]
+    assert len(heads) == 4
+    assert len(set(nonces)) == 2
+    assert all(len(nonce) == 32 for nonce in nonces)
+
+
+def test_a_head_is_compared_whole(ledger):
+    head = ledger.verify().hash
+    ledger.verify(head=f" {head.upper()} ")
+    for other in (head[:8], head[:-1] + ("0" if head[-1] != "0" else "1"), ""):
+        with pytest.raises(LedgerError, match="no entry with the hash"):
+            ledger.verify(head=other)
+
+
+def test_an_entry_is_on_disk_before_the_anchor_knows_it(tmp_path, monkeypatch):
+    ledger, order = anchored(tmp_path), []
+    synced = os.fsync
+
+    def sync(handle):
+        connection = sqlite3.connect(ledger.path)
+        ((number,),) = connection.execute("SELECT count(*) FROM entries")
+        connection.close()
+        order.append(number)
+        synced(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    ledger.reserve("patients", ONE, "DPForest")
+    assert order == [3]  # the anchor's, once, when the third entry was there
+    assert len((tmp_path / "elsewhere").read_text().splitlines()) == 3
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o077 == 0
+
+
+def test_what_is_not_committed_is_unknown_to_the_anchor(tmp_path, monkeypatch):
+    ledger = anchored(tmp_path)
+    before = (tmp_path / "elsewhere").read_text()
+
+    def fail(*_):
+        raise LedgerError("not kept")
+
+    monkeypatch.setattr("dpoutlier.ledger.store._check_kept", fail)
+    with pytest.raises(LedgerError, match="not kept"):
+        ledger.reserve("patients", ONE, "DPForest")
+    monkeypatch.undo()
+    assert (tmp_path / "elsewhere").read_text() == before
+    assert ledger.verify().number == 2
+
+
+def test_an_anchor_that_cannot_be_written_stops_a_charge_before_it_is_made(tmp_path, monkeypatch):
+    ledger = anchored(tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("elsewhere"))
+    with pytest.raises(LedgerError, match="nothing was charged"):
+        ledger.reserve("patients", ONE, "DPForest")
+    assert ledger.verify().number == 2
+
+
+def test_an_anchor_that_fails_after_the_charge_says_that_it_counts(tmp_path, monkeypatch):
+    ledger = anchored(tmp_path)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dpoutlier.ledger.ledger.write_head", full)
+    with pytest.raises(LedgerError, match="counts as spent"):
+        ledger.reserve("patients", ONE, "DPForest")
+    assert ledger.balance("patients").spent == 1
+
+
+def test_whoever_reads_while_another_writes_sees_no_old_copy(tmp_path):
+    """The anchor is read first: what is written between the two reads is then in the entries."""
+    ledger, reading = anchored(tmp_path), heads_in
+    writer = Ledger(ledger.path)
+
+    def meanwhile(place):
+        found = reading(place)
+        module.heads_in = reading
+        writer.reserve("patients", of("1/8"), "DPForest")
+        return found
+
+    module = sys.modules["dpoutlier.ledger.ledger"]
+    module.heads_in = meanwhile
+    try:
+        assert len(ledger.entries()) == 3
+    finally:
+        module.heads_in = reading
+
+
+def test_what_is_left_is_told_rounded_down():
+    assert number_text(Fraction(1, 3), down=True) == "0.333333333333"
+    assert number_text(Fraction(1, 3)) == "0.333333333334"
 
 
 def test_sqlite_itself_refuses_to_edit(ledger):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -216,6 +217,34 @@ def test_what_a_fit_costs_more_than_its_share_is_counted_in_the_budget_s_unit(tm
     made.open_budget("visits", 12, neighbours="replace-one", unit="person", rows_per_person=3)
     KINDS["marginals"](ledger=made, dataset="visits").fit(FRAME)
     assert made.balance("visits").spent == 6
+
+
+def test_a_model_that_was_charged_is_not_fitted_again_for_nothing(ledger, tmp_path):
+    path = KINDS["marginals"](ledger=ledger, dataset="patients").fit(FRAME).save(tmp_path / "model")
+    again = load(path).estimator()
+    with pytest.raises(InvalidParameterError, match="dataset is given without ledger"):
+        again.fit(FRAME)
+    again.set_params(ledger=ledger).fit(FRAME)
+    assert ledger.balance("patients").spent == 2
+
+
+@pytest.mark.parametrize("rows", [ROWS.tolist(), [], memoryview(ROWS)])
+def test_what_does_not_show_its_columns_is_refused_before_it_is_looked_at(ledger, rows):
+    with pytest.raises(InvalidParameterError, match="not known before rows are read"):
+        KINDS["marginals"](ledger=ledger, dataset="patients").fit(rows)
+    assert ledger.balance("patients").spent == 0
+
+
+def test_a_receipt_pays_for_its_own_release_only(ledger):
+    small = KINDS["marginals"](ledger=ledger, dataset="patients").set_params(epsilon=0.5).fit(FRAME).model_
+    large = KINDS["marginals"]().fit(FRAME).model_
+    ledger.check_paid(small.receipt, release_id(small), small.guarantee)
+    with pytest.raises(LedgerError, match="another release"):
+        ledger.check_paid(small.receipt, release_id(large), large.guarantee)
+    with pytest.raises(LedgerError, match="smaller epsilon"):
+        ledger.check_paid(small.receipt, release_id(small), large.guarantee)
+    with pytest.raises(LedgerError, match="forged"):
+        ledger.check_paid(replace(small.receipt, dataset="others"), release_id(small), small.guarantee)
 
 
 def test_a_merge_has_no_receipt_of_its_own(ledger):

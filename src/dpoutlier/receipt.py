@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ def checked_name(**named: Any) -> str:
     """``checked_name(dataset=dataset)``: the declared name of a data set."""
     ((name, value),) = named.items()
     good = isinstance(value, str) and 0 < len(value) <= MOST_NAME and value.isprintable() and value == value.strip()
+    good = good and unicodedata.normalize("NFC", value) == value  # what looks the same is the same
     if not good:
         raise bad(
             name,

@@ -44,6 +44,9 @@ def create(
         int | None,
         typer.Option(help="Unit person: the most rows that anyone has; without it fits need --person."),
     ] = None,
+    person: Annotated[
+        str | None, typer.Option(help="Unit person: the column that tells people apart; fits by another are refused.")
+    ] = None,
     part_of: Annotated[
         str | None,
         typer.Option(
@@ -78,6 +81,7 @@ def create(
             "neighbours": neighbours.value,
             "unit": unit.value,
             "rows_per_person": rows_per_person,
+            "person": person,
             "part_of": part_of,
         }
         check_budget(dataset, **given)
@@ -110,15 +114,18 @@ def show(
     Example: dpoutlier ledger show budget.ledger --plan 0.25
     """
     with errors_for_people():
+        from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
         each = None if plan is None else as_epsilon(plan)
+        if plan is not None and each is None:
+            raise bad("--plan", "finite", plan)
         opened = Ledger(path, anchor=anchor)
         if as_json:
             import json  # noqa: PLC0415
 
-            balances = [_as_json(opened.balance(name), each) for name in opened.datasets()]
+            balances = [_as_json(balance, each) for balance in opened.balances()]
             typer.echo(json.dumps({"budgets": balances, "charges": _charges(opened)}, indent=2))
             return
         _print_balances(opened, each)
@@ -189,17 +196,19 @@ def verify(
 
 def _check_models(opened: "Ledger", models: list[Path]) -> tuple[int, list[Path]]:
     """How many models the ledger holds the entries of, and those without a receipt. Raises for those it does not, all of them."""
+    from dpoutlier.detectors.merging import release_id  # noqa: PLC0415
     from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
     from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
 
     held, without, wrong = 0, [], []
     for file in models:
-        receipt = load_model(file, secret=file.name.endswith(SECRET_SUFFIX)).receipt
+        model = load_model(file, secret=file.name.endswith(SECRET_SUFFIX))
+        receipt = model.receipt
         try:
             if receipt is None:
                 without.append(file)
             else:
-                opened.verify(receipts=[receipt])
+                opened.check_paid(receipt, release_id(model), model.guarantee)
                 held += 1
         except LedgerError as error:
             wrong.append(f"{file}: {error}")
@@ -314,9 +323,9 @@ def _print_balances(opened: "Ledger", each: Any = None) -> None:
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     if each is not None:
         table.add_column(f"fits of {number_text(each)} left", justify="right")
-    for name in opened.datasets():
-        balance = opened.balance(name)
+    for balance in opened.balances():
         budget = balance.budget
+        name = budget.dataset
         fits = f"{balance.fits}" + (f" ({balance.unfinished} unfinished)" if balance.unfinished else "")
         shown = [
             name if budget.part_of is None else f"  {name}",

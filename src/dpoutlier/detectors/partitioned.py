@@ -10,6 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from dpoutlier import tables
 from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
 from dpoutlier.axes import Axes
 from dpoutlier.bounds import Bounds
@@ -27,6 +30,8 @@ from dpoutlier.plan import Plan
 from dpoutlier.receipt import Receipt, checked_name
 from dpoutlier.scoring.scorer import Scorer
 from dpoutlier.scoring.threads import thread_count
+from dpoutlier.sources.batched import BatchedTable
+from dpoutlier.sources.dataset import is_dataset
 from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
@@ -61,12 +66,16 @@ class PartitionedDetector(HoldsModel, Detector):
         of them where those are not by name; of all else every column must be a feature. See docs/scale.md.
         """
         declared = self._declared()
+        self._check_shown(X)
         X = self._table(X, declared)
         domain = self._declared_domain(X, declared)
         self.model_ = fit_model(X, self._plan(domain, declared.share()))
         self._keep_schema(domain)
         self._released(self.model_)
         return self
+
+    def _check_shown(self, X: Any) -> None:
+        """Refuse tables whose columns are not known before their rows are read, if that matters."""
 
     def _released(self, model: Model) -> None:
         """What is to be done when a fit is complete."""
@@ -181,6 +190,16 @@ class PrivateDetector(PartitionedDetector):
             raise bad("ledger", "a Ledger, the path of one, or None", self.ledger)
         return Ledger(self.ledger)
 
+    def _check_shown(self, X: Any) -> None:
+        files = isinstance(X, list) and len(X) > 0 and all(isinstance(one, str | Path) for one in X)
+        shown = files or isinstance(X, np.ndarray | BatchedTable | str | Path) or is_dataset(X)
+        if self.ledger is None or shown or tables.is_lazy(X) or tables.is_frame(X):
+            return
+        raise InvalidParameterError(
+            f"with a ledger X must be an array, a data frame, a query or files, got {type(X).__name__}: the number of its columns "
+            "is not known before rows are read, and no row may be read before it is paid for. Pass numpy.asarray(X)."
+        )
+
     def _reserve(self) -> Callable[[Guarantee, str], Receipt] | None:
         ledger = self._ledger()
         return None if ledger is None else partial(ledger.reserve, checked_name(dataset=self.dataset))
@@ -230,6 +249,8 @@ class PrivateDetector(PartitionedDetector):
             "neighbours": guarantee.neighbours.value,
             "rows_per_person": guarantee.rows_per_person,
             "person": guarantee.person,
+            # Without its ledger, which must be given anew: a fit again is a release again, and was charged before.
+            "dataset": None if model.receipt is None else model.receipt.dataset,
             "n_hint": "buy" if "number of rows" in paid else model.n_hint,
             "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
         }

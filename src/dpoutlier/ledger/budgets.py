@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from dpoutlier.exceptions import BudgetExceededError, LedgerError
-from dpoutlier.guarantee import Guarantee, Neighbours, sensitivity
-from dpoutlier.ledger.entries import Entry
+from dpoutlier.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_number, sensitivity
+from dpoutlier.ledger.entries import REMEDY, Entry
+from dpoutlier.receipt import checked_name
 
 __all__ = ["Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
 
@@ -48,6 +49,8 @@ class Budget:
     unit: Unit
     rows_per_person: int | None
     """Of the unit person: the most rows that anyone has, as declared; None: not declared, so that fits must tell people apart."""
+    person: str | None = None
+    """Of the unit person: the column that tells people apart; None: not declared, so that each fit names its own."""
     part_of: str | None = None
 
     @property
@@ -82,6 +85,11 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
             )
         return rounded_up(cost / guarantee.rows_per_person)
     if guarantee.person is not None:
+        if budget.person not in {None, guarantee.person}:
+            raise LedgerError(
+                f"the budget of {budget.dataset!r} protects people who are told apart by the column {budget.person!r}, and this "
+                f"fit tells them apart by {guarantee.person!r}. Use that column."
+            )
         return rounded_up(cost)
     if budget.rows_per_person is None:
         raise LedgerError(
@@ -89,6 +97,23 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
             "the column that tells people apart>, or open a budget with rows_per_person."
         )
     return rounded_up(cost * Fraction(budget.rows_per_person, guarantee.rows_per_person))
+
+
+class _ForgedError(Exception):
+    """What is wrong with an entry."""
+
+
+def _hold(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise _ForgedError(otherwise)
+
+
+def _amount(text: str) -> Fraction:
+    """An epsilon as it stands in an entry."""
+    found = exact_number(text, digits=60)
+    if found is None or not 0 < found <= MOST_EPSILON * 2**31:
+        raise _ForgedError("has an epsilon that is none")
+    return found
 
 
 @dataclass
@@ -129,39 +154,69 @@ class Book:
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Book:
+        """Add the entries up, one by one, and hold each to the rules by which it was written.
+
+        The chain shows that nothing was changed, and not who appended: an entry that a ledger would not have written is refused.
+        """
         first, *others = entries
         content = first.content
         if content.get("kind") != "ledger":
             raise LedgerError("the ledger is damaged: its first entry does not open it.")
         book = cls(str(content["id"]), content["anchor"])
         for entry in others:
-            book._add(entry.number, entry.content)
+            try:
+                book._add(entry.number, entry.content)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                problem = "is none that a ledger writes"
+            except _ForgedError as error:
+                problem = str(error)
+            else:
+                continue
+            raise LedgerError(f"the ledger is damaged: entry {entry.number} {problem}. {REMEDY}")
         return book
 
     def _add(self, number: int, content: dict[str, Any]) -> None:
         match content.get("kind"):
             case "budget":
-                name = str(content["dataset"])
-                self.budgets[name] = Budget(
-                    name,
-                    None if content["epsilon"] is None else Fraction(content["epsilon"]),
-                    Neighbours(content["neighbours"]),
-                    Unit(content["unit"]),
-                    content["rows_per_person"],
-                    content["part_of"],
-                )
+                self._add_budget(content)
             case "reserve":
-                self.spendings[number] = Spending(
-                    number, str(content["dataset"]), Fraction(content["epsilon"]), content["time"], content["what"]
-                )
+                self._add_reserve(number, content)
             case "commit":
-                self.spendings[int(content["reservation"])].release = str(content["release"])
+                spending = self.spendings[int(content["reservation"])]
+                _hold(spending.release is None, "commits what was committed before")
+                spending.release = str(content["release"])
             case "anchor":
                 self.anchor = str(content["anchor"])
             case kind:
                 raise LedgerError(
-                    f"entry {number} of the ledger is a {kind!r}, which this dpoutlier does not know: upgrade it."
+                    f"entry {number} of the ledger is a {str(kind)[:40]!r}, which this dpoutlier does not know: upgrade it."
                 )
+
+    def _add_budget(self, content: dict[str, Any]) -> None:
+        name, whole = checked_name(dataset=content["dataset"]), content["part_of"]
+        _hold(name not in self.budgets, "opens a budget that is there")
+        budget = Budget(
+            name,
+            None if content["epsilon"] is None else _amount(content["epsilon"]),
+            Neighbours(content["neighbours"]),
+            Unit(content["unit"]),
+            content["rows_per_person"],
+            content["person"],
+            whole,
+        )
+        if whole is None:
+            _hold(budget.epsilon is not None, "opens a budget without a limit")
+        else:
+            same = replace(self.budgets[whole], dataset=name, epsilon=None, part_of=whole)
+            _hold(self.budgets[whole].part_of is None and budget == same, "opens a part in another unit than the whole")
+        self.budgets[name] = budget
+
+    def _add_reserve(self, number: int, content: dict[str, Any]) -> None:
+        name, cost = str(content["dataset"]), _amount(content["epsilon"])
+        _hold(name in self.budgets, "charges a data set without a budget")
+        outside = content["outside"] is True
+        _hold(outside or cost <= self.left(name), "charges more than was left")
+        self.spendings[number] = Spending(number, name, cost, str(content["time"]), str(content["what"]))
 
     def budget(self, dataset: str, argument: str = "dataset") -> Budget:
         if dataset not in self.budgets:
@@ -208,7 +263,9 @@ class Book:
             )
 
     def balance(self, dataset: str) -> Balance:
-        fits = [one for one in self.spendings.values() if one.dataset == dataset]
+        """How a budget stands; the fits of a whole are those of its parts too."""
+        names = {dataset, *self.parts(dataset)}
+        fits = [one for one in self.spendings.values() if one.dataset in names]
         return Balance(
             self.budget(dataset),
             self._total(dataset),

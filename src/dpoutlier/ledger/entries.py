@@ -10,7 +10,7 @@ from typing import Any
 
 from dpoutlier.exceptions import LedgerError
 
-__all__ = ["START", "Entry", "check_chain", "sealed"]
+__all__ = ["REMEDY", "START", "Entry", "check_chain", "sealed"]
 
 START = "0" * 64
 """What the first entry follows."""

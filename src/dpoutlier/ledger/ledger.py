@@ -42,10 +42,11 @@ class Ledger:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> from dpoutlier import DPMarginals, Ledger
     >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
     >>> ledger.open_budget("patients", epsilon=1)
-    >>> detector = DPMarginals(0.4, bounds=(0, 1), bins=3, ledger=ledger, dataset="patients").fit([[0.2], [0.3]])
+    >>> detector = DPMarginals(0.4, bounds=(0, 1), bins=3, ledger=ledger, dataset="patients").fit(np.full((9, 1), 0.2))
     >>> balance = ledger.balance("patients")
     >>> balance.spent, balance.left
     (Fraction(2, 5), Fraction(3, 5))
@@ -99,13 +100,21 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """All entries, after a check of their chain and against the anchor."""
-        entries = read_entries(self.path)
-        self._check_anchor(entries)
+        place = self._anchor(read_entries(self.path))
+        heads = [] if place is None else heads_in(place)
+        entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
+        if place is not None:
+            _check_anchor(place, heads, entries)
         return entries
 
     def datasets(self) -> list[str]:
         """The declared names that have a budget, or are a part of one."""
         return list(Book.of(self.entries()).budgets)
+
+    def balances(self) -> list[Balance]:
+        """How all budgets stand, at one moment."""
+        book = Book.of(self.entries())
+        return [book.balance(name) for name in book.budgets]
 
     def balance(self, dataset: str) -> Balance:
         """How the budget of a data set stands."""
@@ -141,6 +150,23 @@ class Ledger:
             check_heads(entries, [Head(receipt.entry, receipt.head)], "the model")
         return Head(entries[-1].number, entries[-1].hash)
 
+    def check_paid(self, receipt: Receipt, release: str, guarantee: Guarantee) -> None:
+        """Raise unless the entry of a receipt is there and paid for this release, with this guarantee.
+
+        ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merging.release_id(model)``.
+        """
+        self.verify(receipts=[receipt])
+        book = Book.of(self.entries())
+        spending = book.spendings.get(receipt.entry)
+        if spending is None or spending.dataset != receipt.dataset:
+            raise LedgerError(f"entry {receipt.entry} is no charge to {receipt.dataset!r}: the receipt is forged.")
+        if spending.release not in {None, release}:
+            raise LedgerError(
+                f"entry {receipt.entry} paid for another release: the receipt was taken from another model."
+            )
+        if cost_of(guarantee, book.budget(spending.dataset)) > spending.epsilon:
+            raise LedgerError(f"entry {receipt.entry} paid for a smaller epsilon than the model has.")
+
     # Writing -------------------------------------------------------------------------------------------------------------
 
     def open_budget(
@@ -151,6 +177,7 @@ class Ledger:
         neighbours: str = "add-or-remove-one",
         unit: str = "row",
         rows_per_person: int | None = None,
+        person: str | None = None,
         part_of: str | None = None,
     ) -> None:
         """A budget for a data set. Nothing of it can be changed later.
@@ -166,12 +193,20 @@ class Ledger:
             Whom epsilon protects.
         rows_per_person : int, optional
             Of the unit person: the most rows that anyone has. Without it fits must tell people apart (``person``).
+        person : str, optional
+            Of the unit person: the column that tells people apart. Fits that tell them apart by another are refused.
         part_of : str, optional
             Instead of ``epsilon``: the data set that this one is a part of. It declares that nobody has rows in two parts: then
             only the part that spent most counts in the whole. Relation and unit are those of the whole.
         """
         content = check_budget(
-            dataset, epsilon, neighbours=neighbours, unit=unit, rows_per_person=rows_per_person, part_of=part_of
+            dataset,
+            epsilon,
+            neighbours=neighbours,
+            unit=unit,
+            rows_per_person=rows_per_person,
+            person=person,
+            part_of=part_of,
         )
         with self._appending() as appending:
             book = Book.of(appending.entries)
@@ -188,6 +223,7 @@ class Ledger:
                     "neighbours": whole.neighbours.value,
                     "unit": whole.unit.value,
                     "rows_per_person": whole.rows_per_person,
+                    "person": whole.person,
                 }
             appending.add({"kind": "budget", "dataset": dataset, **content, "part_of": part_of, "time": _now()})
 
@@ -215,6 +251,7 @@ class Ledger:
                     "dataset": dataset,
                     "epsilon": str(cost),
                     "what": _described(detector, guarantee),
+                    "outside": False,
                     "nonce": secrets.token_hex(16),  # so that the hash in a model tells nothing but itself
                     "time": _now(),
                 }
@@ -227,6 +264,8 @@ class Ledger:
         with self._appending() as appending:
             book = Book.of(appending.entries)
             check_heads(appending.entries, [Head(receipt.entry, receipt.head)], "the fit")
+            if receipt.entry not in book.spendings:
+                raise LedgerError(f"entry {receipt.entry} is no charge, so there is nothing to commit.")
             if book.spendings[receipt.entry].release is not None:
                 raise LedgerError(f"entry {receipt.entry} has been committed before.")
             # Without a time: how long a fit took would tell something about the number of rows.
@@ -242,13 +281,19 @@ class Ledger:
             raise bad("epsilon", "finite", epsilon)
         note, dataset = checked_name(note=note), checked_name(dataset=dataset)
         with self._appending() as appending:
-            Book.of(appending.entries).budget(dataset)
+            budget = Book.of(appending.entries).budget(dataset)
+            if budget.part_of is not None and budget.neighbours is Neighbours.REPLACE_ONE:
+                raise LedgerError(
+                    f"{dataset!r} is a part under replace-one, where only the noise of dpoutlier is known to cost half of it for "
+                    f"one person more or less. Charge the whole: {budget.part_of!r}."
+                )
             entry = appending.add(
                 {
                     "kind": "reserve",
                     "dataset": dataset,
                     "epsilon": str(rounded_up(cost)),
                     "what": note,
+                    "outside": True,
                     "nonce": secrets.token_hex(16),
                     "time": _now(),
                 }
@@ -286,13 +331,7 @@ class Ledger:
     def _check_anchor(self, entries: list[Entry]) -> Path | None:
         place = self._anchor(entries)
         if place is not None:
-            heads = heads_in(place)
-            if not heads and len(entries) > 1:
-                raise LedgerError(
-                    f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is "
-                    "lost: dpoutlier ledger anchor --help"
-                )
-            check_heads(entries, heads, f"the anchor {place}")
+            _check_anchor(place, heads_in(place), entries)
         return place
 
     @contextmanager
@@ -303,9 +342,24 @@ class Ledger:
             if place is not None and not os.access(place, os.W_OK):
                 raise LedgerError(f"the anchor {place} cannot be written, so nothing was charged.")
             yield appending
-        for entry in appending.entries[known:]:
-            if place is not None:
-                write_head(place, entry)
+        try:
+            for entry in appending.entries[known:]:
+                if place is not None:
+                    write_head(place, entry)
+        except OSError as error:
+            raise LedgerError(
+                f"the anchor {place} could not be written ({error.strerror}). What was written to the ledger stands, and a charge "
+                "counts as spent."
+            ) from None
+
+
+def _check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
+    if not heads and len(entries) > 1:
+        raise LedgerError(
+            f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is lost: "
+            "dpoutlier ledger anchor --help"
+        )
+    check_heads(entries, heads, f"the anchor {place}")
 
 
 def check_budget(
@@ -315,28 +369,31 @@ def check_budget(
     neighbours: str,
     unit: str,
     rows_per_person: int | None,
+    person: str | None,
     part_of: str | None,
 ) -> dict[str, Any]:
     """The content of a budget's entry, every part of it checked. Of a part: nothing, since it follows from the whole."""
     checked_name(dataset=dataset)
     if part_of is not None:
         checked_name(part_of=part_of)
-        if epsilon is not None or rows_per_person is not None:
+        if epsilon is not None or rows_per_person is not None or person is not None:
             raise InvalidParameterError(
-                "a part has no epsilon and no rows_per_person of its own: it spends from the whole, in the unit of the whole. "
+                "a part has no epsilon, rows_per_person or person of its own: it spends from the whole, in the unit of the whole. "
                 "Leave them out, or leave part_of out."
             )
         return {}
     exact = None if str(epsilon).strip().lower() in {"inf", "infinity"} else as_epsilon(epsilon)
     if exact is None:
         raise bad("epsilon", "finite", epsilon, "A budget without a limit is none.")
-    if one_of(Unit, unit=unit) == Unit.ROW and rows_per_person is not None:
-        raise bad("rows_per_person", "left out for the unit row", rows_per_person, "Say unit='person' (--unit person).")
+    for name, value in (("rows_per_person", rows_per_person), ("person", person)):
+        if one_of(Unit, unit=unit) == Unit.ROW and value is not None:
+            raise bad(name, "left out for the unit row", value, "Say unit='person' (--unit person).")
     return {
         "epsilon": str(exact),
         "neighbours": one_of(Neighbours, neighbours=neighbours),
         "unit": unit,
         "rows_per_person": None if rows_per_person is None else at_least_one(2**31, rows_per_person=rows_per_person),
+        "person": None if person is None else checked_name(person=person),
     }
 
 

@@ -130,6 +130,16 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
         raise LedgerError(f"{path} is no ledger of dpoutlier. Make one under another name: dpoutlier ledger create")
     if version != VERSION:
         raise LedgerError(f"{path} is a ledger of version {version}, which this dpoutlier does not know: upgrade it.")
+    ((mode,),) = connection.execute("PRAGMA journal_mode")
+    if mode != "delete":
+        raise LedgerError(
+            f"{path} has the journal mode {mode!r}, in which a copy of the file may lack what was spent. Set it back: sqlite3 "
+            f"{path} 'PRAGMA journal_mode = delete'"
+        )
+    if path.stat().st_nlink > 1:
+        raise LedgerError(
+            f"{path} has a second name (a hard link), under which SQLite would not find the journal of a crash. Remove one of them."
+        )
     found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if found != set(SCHEMA):
         raise LedgerError(f"{path} is damaged: its tables are not those that dpoutlier made.")
