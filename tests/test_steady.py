@@ -173,6 +173,17 @@ def test_counts_are_found_and_empty_cells_count_nothing(offset, n):
     assert (noisy_counts(steady(held), ids) == expected).all()
 
 
+@pytest.mark.parametrize("same", ["lower", "upper"])
+def test_cells_that_share_a_word_of_their_ids_are_told_apart(same):
+    n = 60_000
+    ids = cell_ids([(i << 64) + 5 if same == "lower" else (5 << 64) + i for i in range(n)])
+    counts = np.arange(1, n // 2 + 1)
+    held = keyed(law_of(2**20), ids[::2], counts)
+    expected = np.zeros(n)
+    expected[::2] = counts
+    assert (noisy_counts(steady(held), ids) == expected).all()
+
+
 def test_buckets_take_three_quarters_of_their_slots_and_more_than_all_is_noticed():
     ids, key = cell_ids(range(70_000)), np.array([1, 2], np.uint64)
     for n, fits in ((LEAST_SLOTS * 3 // 4, True), (LEAST_SLOTS * 9 // 10, True), (LEAST_SLOTS + 1, False)):
@@ -208,6 +219,8 @@ def test_the_size_of_the_table_tells_little():
         assert n <= 0.75 * min(sizes)
     held = keyed(law_of(1), cell_ids(range(20_000)), np.ones(20_000, np.int64))
     assert len({len(kernel_table(steady(held)).steady.buckets) for _ in range(3)}) == 1  # the same after every restart
+    sizes = {len(kernel_table(steady(replace(held, key=bytes([i]) * 32))).steady.buckets) for i in range(20)}
+    assert len(sizes) == 2  # and another with another key
 
 
 def pages_in_memory(array):
@@ -237,7 +250,7 @@ def test_where_cells_stand_does_not_depend_on_the_noise_key_alone():
 # Scores ---------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(kinds_with_points(), rules(), st.data())
 def test_walks_explanations_and_intervals_are_the_same_to_the_bit(grid_with_points, rule, data):
     bins, axes, points = grid_with_points
