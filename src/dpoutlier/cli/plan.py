@@ -70,7 +70,7 @@ def _print(advice: "Advice") -> None:
     )
     table = Table(title=title, title_justify="left")
     for name in ("detector", "fitted as", "noise", "rows", "AUROC", "control", "expect"):
-        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=True)
+        table.add_column(name, justify="right" if name in NUMBERS else "left", no_wrap=name != "fitted as")
     for name, found in advice.outlooks.items():
         mark = "[bold]" if name == advice.chosen else ""
         if found is None:
