@@ -129,7 +129,7 @@ def test_a_publishable_model_holds_these_fields_only(holder):
     model = fitted(holder, target_fpr=0.1).model_
     assert set(vars(model)) == {
         "detector", "domain", "partition", "scorer", "counts", "guarantee", "charges", "n_hint", "score_histogram", "threshold",
-        "merged",
+        "merged", "receipt",
     }  # fmt: skip
     assert model.merged is None
     assert set(vars(model.counts)) == {"counts", "unsafe_float"}
