@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from dpoutlier import Client, DPMarginals
-from dpoutlier.client.connection import Connection
+from dpoutlier.client.bodies import scores_of_answer
+from dpoutlier.client.connection import Answer, Connection
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 from fake_server import Lost, faked
 
@@ -329,6 +330,16 @@ def described(release, rows=3, **changes):
     } | changes
 
 
+def scored(scores, release="0", *, changed=None, **options):
+    """A body with scores, or with other columns."""
+    columns = {"outlier_score": pa.array(scores, pa.float64()), "outside_bounds": pa.array([False] * len(scores))}
+    table = pa.table(columns if changed is None else changed(columns)).replace_schema_metadata({"release": release})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
 class Releases:
     """A server whose scores are the ages plus the number of the release; it turns to the next one after so many score requests.
 
@@ -347,11 +358,7 @@ class Releases:
         told = self.now() - (self.asked in self.late)
         self.asked += 1
         ages = pa.ipc.open_stream(request.body).read_all().column("age").to_numpy()
-        sink = pa.BufferOutputStream()
-        table = pa.table({"outlier_score": ages + 1000 * told}).replace_schema_metadata({"release": str(told)})
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return 200, {}, sink.getvalue().to_pybytes()
+        return 200, {}, scored(ages + 1000 * told, str(told))
 
 
 AGES = np.arange(10.0)[:, None]  # four requests
@@ -460,21 +467,73 @@ def test_limits_that_have_become_smaller_are_asked_for_again():
         assert [one.method for one in asked] == ["GET", "POST", "GET"]
 
 
-def test_an_answer_that_does_not_fit_the_points_is_refused():
-    def lacking(request):
-        status, headers, content = Releases()(request)
-        table = pa.ipc.open_stream(content).read_all().slice(1)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return status, headers, sink.getvalue().to_pybytes()
+def more_rows_than_bytes(n):
+    """A batch of one row that declares n of them."""
+    content = scored([1.5])
+    messages = pa.ipc.MessageReader.open_stream(content)
+    messages.read_next_message()
+    head = messages.read_next_message().metadata.to_pybytes()
+    words = [head[place : place + 8] for place in range(0, len(head), 8)]
+    one, many = (1).to_bytes(8, "little"), n.to_bytes(8, "little")
+    assert words.count(one) >= 3  # of the batch, and of each column
+    return content.replace(head, b"".join(many if word == one else word for word in words))
 
-    for wrong in (lacking, (200, {}, b""), (200, {}, b"\x00" * 100), (200, {}, {"outlier_score": [1]})):
-        with (
-            faked((200, {}, described("0")), always=wrong) as (url, _),
-            pytest.raises(ServerError, match="a score for each point"),
-        ):
-            Client(url, "m").outlier_scores([[1.0], [2.0]])
+
+def unusable():
+    """Answers for two points of a server that is wrong, or means harm."""
+    two = [1.0, 2.0]
+    flags = pa.array([False, True])
+    return {
+        "a row less": scored([1.0]),
+        "a row more": scored([1.0, 2.0, 3.0]),
+        "nothing": b"",
+        "zeros": b"\x00" * 100,
+        "json": {"outlier_score": [1]},
+        "cut short": scored(two)[:-60],
+        "two batches": scored(
+            two,
+            changed=lambda columns: {
+                name: pa.chunked_array([[v] for v in values.to_pylist()]) for name, values in columns.items()
+            },
+        ),
+        "more rows than bytes": more_rows_than_bytes(2),
+        "nan": scored([1.0, float("nan")]),
+        "null": scored([1.0, None]),
+        "no flags": scored(two, changed=lambda columns: {"outlier_score": columns["outlier_score"]}),
+        "null flag": scored(two, changed=lambda columns: columns | {"outside_bounds": pa.array([None, True])}),
+        "another type": scored(two, changed=lambda columns: columns | {"outlier_score": pa.array([1, 2])}),
+        "half as wide": scored(two, changed=lambda c: c | {"outlier_score": c["outlier_score"].cast(pa.float32())}),
+        "another column": scored(two, changed=lambda columns: columns | {"more": flags}),
+        "predictions as text": scored(two, changed=lambda columns: columns | {"prediction": pa.array(["1", "1"])}),
+        "a dictionary": scored(
+            two, changed=lambda columns: columns | {"prediction": pa.array([1, 1]).dictionary_encode()}
+        ),
+        "compressed": scored(two, compression="zstd"),
+        "too many bytes": scored(two) + bytes(1 << 21),
+    }
+
+
+@pytest.mark.parametrize("wrong", unusable())
+def test_an_answer_that_does_not_fit_the_points_is_refused(wrong):
+    with (
+        faked((200, {}, described("0")), always=(200, {}, unusable()[wrong])) as (url, _),
+        pytest.raises(ServerError, match="the server's answer cannot be used"),
+    ):
+        Client(url, "m").outlier_scores([[1.0], [2.0]])
+
+
+def test_no_memory_of_the_client_is_taken_for_scores():
+    """A batch that declares 90,000 rows over the bytes of one."""
+    answer = Answer(more_rows_than_bytes(90_000), {})
+    with pytest.raises(ServerError, match="cannot be used"):
+        scores_of_answer(answer, 90_000)
+
+
+def test_an_answer_as_a_server_gives_it_is_used():
+    more = scored([1.0, 2.5], changed=lambda columns: columns | {"prediction": pa.array([1, -1])})
+    for content in (scored([1.0, 2.5]), more):
+        release, scores = scores_of_answer(Answer(content, {}), 2)
+        assert (release, scores.tolist()) == ("0", [1.0, 2.5])
 
 
 def test_a_client_is_shared_by_threads_and_by_forks():
