@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -153,6 +154,68 @@ def test_a_server_that_never_ends_its_answer_is_given_up():
             assert time.monotonic() - start < 3
             stop.set()
             thread.join()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b""])
+def test_the_timeout_is_for_all_of_an_answer_however_slowly_it_comes(head):
+    """Its first line, and its headers, a letter at a time."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.recv(65536)
+                peer.sendall(head)
+                for _ in range(100):
+                    peer.sendall(b"x")
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        start = time.monotonic()
+        with pytest.raises(ServerError, match=r"did not answer within 0.5 seconds"):
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5).get("/")
+        assert time.monotonic() - start < 2
+        thread.join()
+
+
+def test_json_that_is_too_deep_or_too_large_is_refused():
+    with (
+        faked(always=(200, {}, b'{"id":' + b"[" * 200_000 + b"]" * 200_000 + b"}")) as (url, _),
+        pytest.raises(ServerError, match="something else than a JSON object"),
+    ):
+        Client(url, "m")
+    with faked(always=(500, {}, b"[" * 200_000)) as (url, _), pytest.raises(ServerError, match="status 500"):
+        Client(url, "m")
+    with (
+        faked(always=(200, {}, b'{"id": "' + b"m" * 2**25 + b'"}')) as (url, _),
+        pytest.raises(ServerError, match="too large"),
+    ):
+        Client(url, "m")
+    with faked((200, {}, described("0")), always=(200, {}, b" " * 2**21)) as (url, _):
+        client = Client(url, "m")
+        for ask in (client.outlier_scores, client.explain):
+            with pytest.raises(ServerError, match="too large"):
+                ask([[1.0]])
+
+
+@pytest.mark.parametrize("name", ["../../other", "a?b", "", None, "a\x1b[31m", "m" * 65])
+def test_a_name_that_a_server_gives_is_checked_before_it_is_asked_for(name):
+    with (
+        faked(always=(200, {}, {"models": [{"id": name}]})) as (url, asked),
+        pytest.raises(ServerError, match="cannot be used"),
+    ):
+        Client(url)
+    assert [one.path for one in asked] == ["/v1/models"]
+
+
+@pytest.mark.parametrize("change", [{"release": "a\x1b[31m"}, {"detector": "a\nb"}, {"statement": [3]}, {"limits": []}])
+def test_a_description_that_is_none_is_refused(change):
+    with (
+        faked(always=(200, {}, described("0") | change)) as (url, _),
+        pytest.raises(ServerError, match="cannot be read"),
+    ):
+        Client(url, "m")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

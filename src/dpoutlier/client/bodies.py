@@ -16,7 +16,7 @@ from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
 from dpoutlier.flatbuffers import batch_of
 
-__all__ = ["most_bytes", "points_batches", "points_body", "scores_of_answer"]
+__all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
 
 FOR_A_COLUMN = 512
 """Bytes of a stream for each column, beside its values: lengths, padding, and its share of the head."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
-from dpoutlier.client.bodies import points_batches, points_body, scores_of_answer
+from dpoutlier.client.bodies import FOR_AN_ANSWER, most_bytes, points_batches, points_body, scores_of_answer
 from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
 from dpoutlier.client.explanation import ToldExplanation
@@ -25,6 +25,8 @@ __all__ = ["ReplacedError", "ServedModel"]
 
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between looks while the workers of a server turn to a new release, one after the other."""
+FOR_A_REASON = 4096
+"""Bytes of an explanation for each feature of a point, at most."""
 
 T = TypeVar("T")
 
@@ -80,7 +82,7 @@ class ServedModel(ScoresPoints):
             raise ServerError("the server did not tell a threshold; is it of another version?")
 
         query = {"target_fpr": repr(float(target_fpr))}
-        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query)))
+        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query, most=FOR_AN_ANSWER)))
 
     def explain(self, X: Any) -> ToldExplanation:
         """What the server tells of each point."""
@@ -97,7 +99,8 @@ class ServedModel(ScoresPoints):
 
     def _scored(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, NDArray[np.float64]]:
         body = points_body(columns, self.description.domain, first, last)
-        return scores_of_answer(self._post("score", body, ARROW, ARROW), last - first)
+        answer = self._post("score", body, ARROW, ARROW, most=most_bytes(last - first))
+        return scores_of_answer(answer, last - first)
 
     def _explain(self, positions: Positions) -> ToldExplanation:
         columns, domain, limits = self._complete(positions), self.description.domain, self.description.limits
@@ -108,7 +111,8 @@ class ServedModel(ScoresPoints):
 
     def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
         body = points_body(columns, self.description.domain, first, last)
-        content = self._post("explain", body, ARROW, JSON).json()
+        most = FOR_AN_ANSWER + FOR_A_REASON * (last - first) * self.description.domain.n_features
+        content = self._post("explain", body, ARROW, JSON, most=most).json()
         return str(content.get("release")), content
 
     def _complete(self, positions: Positions) -> list[NDArray[Any]]:
@@ -119,8 +123,9 @@ class ServedModel(ScoresPoints):
                 raise MissingValueError
         return positions.columns
 
-    def _post(self, what: str, body: bytes, kind: str, accept: str, query: dict[str, Any] | None = None) -> Answer:
-        return self.connection.post(f"/v1/models/{self.description.name}/{what}", body, kind, accept, query)
+    def _post(self, what: str, body: bytes, kind: str, accept: str, query: Any = None, *, most: int) -> Answer:
+        path = f"/v1/models/{self.description.name}/{what}"
+        return self.connection.post(path, body, kind, accept, query, most=most)
 
     def _steady(self, ask: Callable[[], tuple[str, T]]) -> T:
         """An answer of this release."""
