@@ -261,6 +261,9 @@ class Client(ScoresPoints):
     def _features_of(self, X: Any) -> Any:
         return self._served._features_of(X)  # noqa: SLF001
 
+    def _check_points(self, X: Any) -> Domain:
+        return self._served._check_points(X)  # noqa: SLF001
+
     def _name(self) -> str:
         return self._served._name()  # noqa: SLF001
 

@@ -36,6 +36,8 @@ __all__ = ["ARROW", "JSON", "Answer", "Connection"]
 
 JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 VARIABLE = "DPOUTLIER_KEY"
+UNAUTHORIZED, CERTIFICATE = "unauthorized", "certificate"
+NO_KEY = f"the server needs a valid key: give it as key=..., or in the variable {VARIABLE}. Whoever runs the server makes keys."
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CONNECTIONS, PIECE = 16, 2**18
 MOST_BYTES = 2**25
@@ -185,7 +187,8 @@ class Connection:
             why = f" ({cause})" if cause else ""
             return ServerError(
                 f"{where} could not prove who it is{why}. Give the file of the authority that signed its "
-                "certificate as ca=, and the name that stands in the certificate in the url."
+                "certificate as ca=, and the name that stands in the certificate in the url.",
+                code=CERTIFICATE,
             )
         if isinstance(error, NameResolutionError):
             return ServerError(f"{where} was not found: no address is known for {self._host!r}.")
@@ -329,6 +332,8 @@ def _refusal(status: int, body: bytes) -> ServerError:
     told = error if isinstance(error, dict) else {}
     code, message = told.get("code"), told.get("message")
     text = message if isinstance(message, str) else f"the server answered with status {status}, and did not say why."
+    if status == 401 and code == UNAUTHORIZED:  # the server speaks of the header, which is ours to write
+        text = NO_KEY
     shown = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST_MESSAGE])
     return ServerError(
         shown, status=status, code=code if isinstance(code, str) else None, again=status in {429, 502, 503, 504}

@@ -25,6 +25,7 @@ __all__ = ["ReplacedError", "ServedModel"]
 
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between looks while the workers of a server turn to a new release, one after the other."""
+SHOWN_COLUMNS = 6
 FOR_A_REASON = 4096
 """Bytes of an explanation for each feature of a point, at most."""
 
@@ -142,6 +143,20 @@ class ServedModel(ScoresPoints):
         person = self.description.person
         names = None if person is None else tables.column_names(X)
         return X if names is None or person not in names else tables.without(X, str(person))
+
+    def _check_points(self, X: Any) -> Domain:
+        """As of a model here. Where columns are too many, the error says what to do."""
+        try:
+            return super()._check_points(X)
+        except ValueError as error:
+            names, known = tables.column_names(X) or [], self.description.domain.names
+            if known is None or not set(known) < set(names):
+                raise
+            kind, text = type(error), str(error).rstrip()
+        shown = ", ".join(map(repr, known[:SHOWN_COLUMNS])) + (", ..." if len(known) > SHOWN_COLUMNS else "")
+        raise kind(
+            f"{text}\nPass the model's columns only ({shown}), or use score_frame, which leaves others as they are."
+        )
 
     def _fitted_domain(self) -> Domain:
         return self.description.domain
