@@ -5,6 +5,7 @@ import json
 import math
 import re
 import shutil
+import ssl
 import time
 import warnings
 from functools import partial
@@ -26,7 +27,7 @@ from dpoutlier.cli.app import app
 from dpoutlier.exceptions import DpoutlierError, ServerError, ThresholdNotSetError
 from dpoutlier.statement import PrivacyStatement
 from server_process import make_key, running_server
-from test_client_connection import certificate
+from test_client_connection import BehindTLS, certificate
 
 BOUNDS = {"age": (0, 100), "dose": (-1.5, 10.25)}
 LEVELS = {"sex": ["f", "m"], "stage": Category([1, 2.5, 4], ordered=True), "ward": Category(["a", "other"], other=True)}
@@ -219,8 +220,34 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_told_in_the_same_words(pair, mistake):
+    if mistake in TOO_MANY and pair[1].fitted_domain().names is not None:
+        return  # a client says more, see below
     for call in ("outlier_scores", "predict", "outside_bounds"):
         agree(*pair, lambda model, call=call: CALLS[call](model, MISTAKES[mistake]))
+
+
+TOO_MANY = ("one more", "the id column")
+
+
+@pytest.mark.parametrize("mistake", TOO_MANY)
+@pytest.mark.parametrize("name", ["forest", "grid", "marginals", "people"])
+def test_of_columns_that_are_too_many_a_client_says_what_to_do(server, name, mistake):
+    client, local = server.pairs[name]
+    for call in (*CALLS.values(), lambda model, X: model.explain(X)):
+        here, there = (
+            outcome(lambda model=model, call=call: call(model, MISTAKES[mistake])) for model in (local, client)
+        )
+        if not isinstance(here[0], type):
+            continue  # the column that tells people apart is no mistake there, and a threshold may be lacking
+        assert there[0] is here[0]
+        if "seen at fit time" in here[1]:
+            hint = "Pass the model's columns only ('age', 'dose', 'sex', 'stage', 'ward'), or use score_frame"
+            assert there[1].startswith(f"{here[1].rstrip()}\n{hint}")
+        else:
+            assert there[1] == here[1]
+    assert (name, mistake) == ("people", "the id column") or "Pass the model's columns" in outcome(
+        lambda: client.predict(MISTAKES[mistake])
+    )[1]
 
 
 POINTS = [
@@ -365,6 +392,7 @@ def test_the_servers_refusals_are_told(server):
         Client(server.url, "forest", key=server.key[:-1] + "?")
     assert (caught.value.status, caught.value.code) == (401, "unauthorized")
     assert server.key[:-1] not in str(caught.value)
+    assert "give it as key=..., or in the variable DPOUTLIER_KEY" in str(caught.value)
     with pytest.raises(DpoutlierError, match="exactly one"):
         Client(server.url, key=server.key)
 
@@ -462,12 +490,31 @@ def test_score_with_a_url_fails_in_the_same_words(server, files):
         ("less.csv", []),
         ("absent.csv", []),
         ("points.csv", ["--target-fpr", "3"]),
+        ("points.csv", ["--target-fpr", "0.1", "--threshold", "3"]),
+        ("points.csv", ["--threshold", "nan"]),
     ):
         here = run("score", server.paths["forest"], points, "-o", "out.csv", *more)
         told = run("score", "forest", points, "-o", "out.csv", *more, *there)
         assert (here.exit_code, told.exit_code) == (2, 2)
         assert told.stderr == here.stderr
         assert not (files / "out.csv").exists()
+        assert "set_threshold" not in told.stderr
+        assert all(option in told.stderr for option in more if option.startswith("--"))
+        assert ("--missing null" in told.stderr) == (points == "holes.csv")
+    for model, more in ((server.paths["marginals"], []), ("marginals", there)):
+        told = run("score", model, "points.csv", "--target-fpr", "0.1", *more)
+        assert told.exit_code == 2
+        assert "score yourself: --threshold SCORE." in told.stderr
+
+
+def test_a_certificate_that_nobody_knows_is_told_with_the_option(files):
+    key, cert = certificate(files)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    with BehindTLS(9, context) as url:
+        told = run("score", "forest", "points.csv", "--url", url, "--key-file", "key.txt")
+    assert told.exit_code == 1
+    assert "certificate as --ca FILE, and" in told.stderr
 
 
 def test_a_key_for_the_command_line_comes_from_a_file_or_the_environment(server, files):
@@ -476,11 +523,21 @@ def test_a_key_for_the_command_line_comes_from_a_file_or_the_environment(server,
     told = run(*arguments)
     assert told.exit_code == 2
     assert server.key not in told.output
+    assert "give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
+    assert "Authorization" not in told.stderr
+    told = run(*arguments, env={"DPOUTLIER_KEY": "two\nlines"})
+    assert told.exit_code == 2
+    assert "give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
     (files / "two.txt").write_text(f"{server.key}\n{server.key}\n")
     told = run(*arguments, "--key-file", "two.txt")
     assert "must hold one line" in told.stderr
     assert server.key not in told.output
-    assert run(*arguments, "--key-file", "absent").exit_code == 1
+    told = run(*arguments, "--key-file", "absent")
+    assert told.exit_code == 2
+    assert "--key-file absent cannot be read" in told.stderr
+    told = run(*arguments[:-1], "https://127.0.0.1:9", "--ca", "absent")
+    assert told.exit_code == 2
+    assert "--ca must be the file" in told.stderr
     assert (
         "give its address as --url"
         in run("score", server.paths["forest"], "points.csv", "--key-file", "key.txt").stderr

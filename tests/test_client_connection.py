@@ -7,13 +7,15 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from dpoutlier import Client, DPMarginals
-from dpoutlier.client.connection import Connection
+from dpoutlier.client.bodies import scores_of_answer
+from dpoutlier.client.connection import Answer, Connection
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 from fake_server import Lost, faked
 
@@ -152,6 +154,68 @@ def test_a_server_that_never_ends_its_answer_is_given_up():
             assert time.monotonic() - start < 3
             stop.set()
             thread.join()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b""])
+def test_the_timeout_is_for_all_of_an_answer_however_slowly_it_comes(head):
+    """Its first line, and its headers, a letter at a time."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.recv(65536)
+                peer.sendall(head)
+                for _ in range(100):
+                    peer.sendall(b"x")
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        start = time.monotonic()
+        with pytest.raises(ServerError, match=r"did not answer within 0.5 seconds"):
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5).get("/")
+        assert time.monotonic() - start < 2
+        thread.join()
+
+
+def test_json_that_is_too_deep_or_too_large_is_refused():
+    with (
+        faked(always=(200, {}, b'{"id":' + b"[" * 200_000 + b"]" * 200_000 + b"}")) as (url, _),
+        pytest.raises(ServerError, match="something else than a JSON object"),
+    ):
+        Client(url, "m")
+    with faked(always=(500, {}, b"[" * 200_000)) as (url, _), pytest.raises(ServerError, match="status 500"):
+        Client(url, "m")
+    with (
+        faked(always=(200, {}, b'{"id": "' + b"m" * 2**25 + b'"}')) as (url, _),
+        pytest.raises(ServerError, match="too large"),
+    ):
+        Client(url, "m")
+    with faked((200, {}, described("0")), always=(200, {}, b" " * 2**21)) as (url, _):
+        client = Client(url, "m")
+        for ask in (client.outlier_scores, client.explain):
+            with pytest.raises(ServerError, match="too large"):
+                ask([[1.0]])
+
+
+@pytest.mark.parametrize("name", ["../../other", "a?b", "", None, "a\x1b[31m", "m" * 65])
+def test_a_name_that_a_server_gives_is_checked_before_it_is_asked_for(name):
+    with (
+        faked(always=(200, {}, {"models": [{"id": name}]})) as (url, asked),
+        pytest.raises(ServerError, match="cannot be used"),
+    ):
+        Client(url)
+    assert [one.path for one in asked] == ["/v1/models"]
+
+
+@pytest.mark.parametrize("change", [{"release": "a\x1b[31m"}, {"detector": "a\nb"}, {"statement": [3]}, {"limits": []}])
+def test_a_description_that_is_none_is_refused(change):
+    with (
+        faked(always=(200, {}, described("0") | change)) as (url, _),
+        pytest.raises(ServerError, match="cannot be read"),
+    ):
+        Client(url, "m")
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -329,6 +393,16 @@ def described(release, rows=3, **changes):
     } | changes
 
 
+def scored(scores, release="0", *, changed=None, **options):
+    """A body with scores, or with other columns."""
+    columns = {"outlier_score": pa.array(scores, pa.float64()), "outside_bounds": pa.array([False] * len(scores))}
+    table = pa.table(columns if changed is None else changed(columns)).replace_schema_metadata({"release": release})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
 class Releases:
     """A server whose scores are the ages plus the number of the release; it turns to the next one after so many score requests.
 
@@ -347,11 +421,7 @@ class Releases:
         told = self.now() - (self.asked in self.late)
         self.asked += 1
         ages = pa.ipc.open_stream(request.body).read_all().column("age").to_numpy()
-        sink = pa.BufferOutputStream()
-        table = pa.table({"outlier_score": ages + 1000 * told}).replace_schema_metadata({"release": str(told)})
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return 200, {}, sink.getvalue().to_pybytes()
+        return 200, {}, scored(ages + 1000 * told, str(told))
 
 
 AGES = np.arange(10.0)[:, None]  # four requests
@@ -460,21 +530,73 @@ def test_limits_that_have_become_smaller_are_asked_for_again():
         assert [one.method for one in asked] == ["GET", "POST", "GET"]
 
 
-def test_an_answer_that_does_not_fit_the_points_is_refused():
-    def lacking(request):
-        status, headers, content = Releases()(request)
-        table = pa.ipc.open_stream(content).read_all().slice(1)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return status, headers, sink.getvalue().to_pybytes()
+def more_rows_than_bytes(n):
+    """A batch of one row that declares n of them."""
+    content = scored([1.5])
+    messages = pa.ipc.MessageReader.open_stream(content)
+    messages.read_next_message()
+    head = messages.read_next_message().metadata.to_pybytes()
+    words = [head[place : place + 8] for place in range(0, len(head), 8)]
+    one, many = (1).to_bytes(8, "little"), n.to_bytes(8, "little")
+    assert words.count(one) >= 3  # of the batch, and of each column
+    return content.replace(head, b"".join(many if word == one else word for word in words))
 
-    for wrong in (lacking, (200, {}, b""), (200, {}, b"\x00" * 100), (200, {}, {"outlier_score": [1]})):
-        with (
-            faked((200, {}, described("0")), always=wrong) as (url, _),
-            pytest.raises(ServerError, match="a score for each point"),
-        ):
-            Client(url, "m").outlier_scores([[1.0], [2.0]])
+
+def unusable():
+    """Answers for two points of a server that is wrong, or means harm."""
+    two = [1.0, 2.0]
+    flags = pa.array([False, True])
+    return {
+        "a row less": scored([1.0]),
+        "a row more": scored([1.0, 2.0, 3.0]),
+        "nothing": b"",
+        "zeros": b"\x00" * 100,
+        "json": {"outlier_score": [1]},
+        "cut short": scored(two)[:-60],
+        "two batches": scored(
+            two,
+            changed=lambda columns: {
+                name: pa.chunked_array([[v] for v in values.to_pylist()]) for name, values in columns.items()
+            },
+        ),
+        "more rows than bytes": more_rows_than_bytes(2),
+        "nan": scored([1.0, float("nan")]),
+        "null": scored([1.0, None]),
+        "no flags": scored(two, changed=lambda columns: {"outlier_score": columns["outlier_score"]}),
+        "null flag": scored(two, changed=lambda columns: columns | {"outside_bounds": pa.array([None, True])}),
+        "another type": scored(two, changed=lambda columns: columns | {"outlier_score": pa.array([1, 2])}),
+        "half as wide": scored(two, changed=lambda c: c | {"outlier_score": c["outlier_score"].cast(pa.float32())}),
+        "another column": scored(two, changed=lambda columns: columns | {"more": flags}),
+        "predictions as text": scored(two, changed=lambda columns: columns | {"prediction": pa.array(["1", "1"])}),
+        "a dictionary": scored(
+            two, changed=lambda columns: columns | {"prediction": pa.array([1, 1]).dictionary_encode()}
+        ),
+        "compressed": scored(two, compression="zstd"),
+        "too many bytes": scored(two) + bytes(1 << 21),
+    }
+
+
+@pytest.mark.parametrize("wrong", unusable())
+def test_an_answer_that_does_not_fit_the_points_is_refused(wrong):
+    with (
+        faked((200, {}, described("0")), always=(200, {}, unusable()[wrong])) as (url, _),
+        pytest.raises(ServerError, match="the server's answer cannot be used"),
+    ):
+        Client(url, "m").outlier_scores([[1.0], [2.0]])
+
+
+def test_no_memory_of_the_client_is_taken_for_scores():
+    """A batch that declares 90,000 rows over the bytes of one."""
+    answer = Answer(more_rows_than_bytes(90_000), {})
+    with pytest.raises(ServerError, match="cannot be used"):
+        scores_of_answer(answer, 90_000)
+
+
+def test_an_answer_as_a_server_gives_it_is_used():
+    more = scored([1.0, 2.5], changed=lambda columns: columns | {"prediction": pa.array([1, -1])})
+    for content in (scored([1.0, 2.5]), more):
+        release, scores = scores_of_answer(Answer(content, {}), 2)
+        assert (release, scores.tolist()) == ("0", [1.0, 2.5])
 
 
 def test_a_client_is_shared_by_threads_and_by_forks():

@@ -306,7 +306,7 @@ def test_a_wrong_key_is_told_and_the_right_one_opens(visit, server, key):
     assert page.locator("#key").get_attribute("type") == "text"
     page.fill("#key", "dpo_aaaaaaaaaa_wrong")
     page.keyboard.press("Enter")
-    told = json.loads(server.request("GET", "/v1/models", key="dpo_aaaaaaaaaa_wrong").data)["error"]["message"]
+    told = "This key is not valid here. Check it, or ask whoever runs the server."
     expect(page.locator("#key-problem")).to_have_text(told)
     page.fill("#key", "no key at all ☃")
     page.keyboard.press("Enter")
@@ -386,7 +386,7 @@ def test_a_key_that_is_out_in_the_middle_is_asked_for_again_and_the_points_stay(
     refused = {"status": 401, "json": {"error": {"code": "unauthorized", "message": "no longer"}}}
     page.route("**/explain", lambda route: route.fulfill(**refused))
     page.click("#table-body tr:first-child td.score")
-    expect(page.locator("#key-problem")).to_have_text("no longer")
+    expect(page.locator("#key-problem")).to_contain_text("This key is not valid here.")
     expect(page.locator("#work")).to_be_hidden()
     page.unroute("**/explain")
     page.fill("#key", key)
@@ -497,7 +497,8 @@ def test_bad_files_are_told_in_clear_words(visit, key):
     assert visit.sent() == []
     visit.expected = {400, 401}
     visit.give(header + "\n51,f,27,5,never\n,f,27,,never\n40,m,abc,5,never\n")
-    expect(problem).to_contain_text("missing value or no number in age")
+    remedy = "Fill or remove such rows, or press “Leave points without a value unscored”."
+    expect(problem).to_have_text(f"Row 2 has no value in age. {remedy}")
     page.click("#leave-unscored")
     expect(page.locator("#result")).to_be_visible()
     assert summary(page).endswith("2 without a score")
@@ -505,6 +506,13 @@ def test_bad_files_are_told_in_clear_words(visit, key):
     _, content = saved(page, "#download")
     records = list(csv.reader(io.StringIO(content.decode(), newline="")))
     assert [record[5:] for record in records[2:]] == [["", "", ""]] * 2
+    page.click("#table-body tr:nth-child(3) td.score")
+    expect(page.locator("#explanation-body")).to_have_text(
+        "Row 3 has 'abc' in bmi, which is no number. Without it there is no score to explain."
+    )
+    line = "51,f,27,5,never\n"
+    visit.give(header + "\n" + line * (MOST_ROWS + 4) + "51,f,x y,5,never\n")
+    expect(problem).to_have_text(f"Row {MOST_ROWS + 5:,} has 'x y' in bmi, which is no number. {remedy}")
 
 
 @needs_chromium
@@ -873,8 +881,12 @@ def test_a_row_is_explained_by_click_and_by_enter_and_escape_leads_back(visit, k
         assert adds == pytest.approx([part for _, part, _ in found.ranking(0)], abs=6e-4)
         instead = detector.explain(points[list(FEATURES)].iloc[[row]]).instead(names[0], 0)
         if instead[0]:
-            expect(page.locator(".reasons li").first).to_contain_text(f"{instead[0]}, score then {instead[1]}")
-        assert page.locator("#explanation .note").inner_text() == found.note(0)
+            usual = float(instead[1]) <= float(f"{found.typical_score:.4g}")
+            expect(page.locator(".reasons li").first).to_contain_text("usual: " if usual else "lowest at ")
+            expect(page.locator(".reasons li").first).to_contain_text(f", score then {instead[1]}")
+        note, column = found.note(0).split(" Empty: ")
+        assert column.count(".") == 1
+        assert page.locator("#explanation .note").inner_text() == note
 
     page.click("#table-body tr:nth-child(3) td.score")
     check(order[2])
@@ -889,6 +901,56 @@ def test_a_row_is_explained_by_click_and_by_enter_and_escape_leads_back(visit, k
     check(order[4])
     page.click("#explanation-close")
     expect(page.get_by_role("button", name=f"Explain row {order[4] + 1}", exact=True)).to_be_focused()
+
+
+@needs_chromium
+def test_what_is_not_usual_is_not_called_so_and_ranges_are_short(visit, key):
+    page = visit.open(key, "patients")
+    visit.score("age,sex,bmi,glucose,smoker\n51,f,27,5,never\n")
+    rows = [
+        {"feature": "age", "value": "182", "adds": 2.0, "instead": "119.1396 to 119.1849", "then": "3.25", "empty": 1},
+        {"feature": "bmi", "value": "27", "adds": 1.0, "instead": "31.23456 to 40.00001", "then": "3.001", "empty": 1},
+        {"feature": "sex", "value": "f", "adds": 0.5, "instead": "m", "then": "3", "empty": None},
+        {"feature": "smoker", "value": "never", "adds": 0.5, "instead": "", "then": None, "empty": None},
+    ]
+    explained = {
+        "outlier_score": 9.0,
+        "outside_bounds": False,
+        "prediction": -1,
+        "note": "What features add. Empty: share of the cells.",
+        "counterfactual": "age 119.1396 to 119.1849 instead of 182 would bring the score from 9 to 3.25",
+        "rows": rows,
+    }
+    answer = {"typical_score": 3.00049, "features": [row["feature"] for row in rows], "explanations": [explained]}
+    page.route("**/explain", lambda route: route.fulfill(json=answer))
+    page.click("#table-body tr:first-child td.score")
+    expect(page.locator(".reason-instead")).to_have_text(
+        [
+            "lowest at 119.1 to 119.2, score then 3.25",
+            "lowest at 31.23 to 40, score then 3.001",
+            "usual: m, score then 3",
+        ]
+    )
+    said = "age 119.1 to 119.2 instead of 182 would bring the score from 9 to 3.25."
+    expect(page.locator("#explanation .instead")).to_have_text(said)
+    expect(page.locator("#explanation .note")).to_have_text("What features add.")
+    rows[:] = [row | {"then": None} for row in rows[1:3]]  # as of a grid
+    for note, words in (("Instead: the nearest region.", "usual:"), ("No region near gathers 5 rows.", "lowest at")):
+        explained["note"] = note
+        page.click("#explanation-close")
+        page.click("#table-body tr:first-child td.score")
+        expect(page.locator(".reason-instead")).to_have_text([f"{words} 31.23 to 40", f"{words} m"])
+        expect(page.locator("#explanation .note")).to_have_text(note)
+    for given, value, shown in (
+        ("119.1396 to 119.1849", 119.12, "119.14 to 119.18"),
+        ("119.1396 to 119.1399", 7, "119.1396 to 119.1399"),
+        ("1234567 to 2345678", 7, "1235000 to 2346000"),
+        ("-0.000123456 to 0", 7, "-0.0001235 to 0"),
+        ("1.25e-07 to 2.5e-07", 7, "1.25e-7 to 2.5e-7"),
+        ("f to m", 7, "f to m"),
+    ):
+        call = "async ([text, value]) => (await import('/static/words.js')).shortRange(text, value)"
+        assert page.evaluate(call, [given, value]) == shown
 
 
 @needs_chromium

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dpoutlier import Category, DPMarginals
 from dpoutlier.domain import Domain
-from dpoutlier.server.flatbuffers import batch_of
+from dpoutlier.flatbuffers import batch_of
 from dpoutlier.server.json_points import json_points
 from dpoutlier.server.refusals import Refusal
 from server_process import call, loaded_app

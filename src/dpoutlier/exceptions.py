@@ -66,7 +66,7 @@ class ServerError(DpoutlierError):
     status : int or None
         The status of HTTP; None if there was no answer, or none that could be read.
     code : str or None
-        The server's short name for the reason.
+        The server's short name for the reason; "certificate" if it could not prove who it is.
     again : bool
         Whether the same request may be answered later.
     """

@@ -19,7 +19,7 @@ def errors_for_people() -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        _complain(str(error))
+        _complain(_of_server(error))
         refused = error.status is not None and 400 <= error.status < 500
         raise typer.Exit(BAD_INPUT if refused else FAILED) from None
     except (DpoutlierError, ValueError, TypeError) as error:
@@ -29,6 +29,12 @@ def errors_for_people() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}.")
         raise typer.Exit(FAILED) from None
+
+
+def _of_server(error: ServerError) -> str:
+    """What a client says, with the names that its arguments have on the command line."""
+    called = {"unauthorized": ("as key=...", "as --key-file FILE"), "certificate": ("as ca=", "as --ca FILE")}
+    return str(error).replace(*called[error.code]) if error.code in called else str(error)
 
 
 def _complain(text: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["opened"]
 
 LONGEST_KEY = 4096
+KEY_COMES_FROM = "give it as --key-file FILE, or in the variable DPOUTLIER_KEY"
 
 
 def opened(
@@ -29,13 +30,30 @@ def opened(
         return load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=n_jobs)
     from dpoutlier.client.client import Client  # noqa: PLC0415
 
-    return Client(url, str(model), key=None if key_file is None else _key(key_file), ca=ca)
+    key = None if key_file is None else _key(key_file)
+    try:
+        return Client(url, str(model), key=key, ca=ca)
+    except InvalidParameterError as error:
+        text = _in_options(str(error))
+    raise InvalidParameterError(text)
+
+
+def _in_options(text: str) -> str:
+    """What a client says of its arguments, as the command line calls them."""
+    name, rest = text.split(" ", 1)
+    called = {"url": "--url", "ca": "--ca", "model": "MODEL", "key": "the key"}.get(name, name)
+    return f"{called} {rest}".replace("give it as key=, or in DPOUTLIER_KEY", KEY_COMES_FROM)
 
 
 def _key(path: Path) -> str:
     """The key in a file; no message shows it."""
-    with path.open("rb") as stream:
-        content = stream.read(LONGEST_KEY + 1)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LONGEST_KEY + 1)
+    except OSError as error:
+        raise InvalidParameterError(
+            f"--key-file {path} cannot be read: {error.strerror}. Give the file that holds the key."
+        ) from None
     if len(content) > LONGEST_KEY or len(content.split()) != 1:
         raise InvalidParameterError(
             f"--key-file {path} must hold one line, a key as `dpoutlier keys create` prints it."

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 BATCH = 4096
+CELL = "or fit with a cell for missing values (missing='cell')"
+UNSCORED = "leave them without a score with --missing null, or fit with a cell for missing values"
 
 
 class Missing(StrEnum):
@@ -80,7 +82,7 @@ def score(
             check_output(output, overwrite=force)
         detector = opened(model, url, key_file, ca, jobs)
         if target_fpr is not None or threshold is not None:
-            detector.set_threshold(target_fpr=target_fpr, score=threshold)
+            _set_threshold(detector, target_fpr, threshold)
         if url is None:
             say_if_compiling()
 
@@ -94,6 +96,26 @@ def score(
             _print_top(scored)
         if output is not None:
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+
+
+def _set_threshold(detector: "ScoresPoints", target_fpr: float | None, threshold: float | None) -> None:
+    """Move the threshold; errors name the options."""
+    from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError  # noqa: PLC0415
+
+    if target_fpr is not None and threshold is not None:
+        raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
+    text = None
+    try:
+        detector.set_threshold(target_fpr=target_fpr, score=threshold)
+    except ThresholdNotSetError as error:
+        text = str(error).replace("set_threshold(score=...)", "--threshold SCORE")
+        text = text.replace("with target_fpr=0.05 (it", "with --target-fpr 0.05 (it")
+    except InvalidParameterError as error:
+        name, rest = str(error).split(" ", 1)
+        called = {"target_fpr": "--target-fpr", "score": "--threshold"}.get(name, name)
+        text = f"{called} {rest}"
+    if text is not None:
+        raise InvalidParameterError(text)
 
 
 class Found(NamedTuple):
@@ -199,9 +221,9 @@ def _told(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: i
     try:
         return scorer.arrow(features, first)
     except PointsError as error:
-        if len(source.files) == 1:
-            raise
-        text = f"{source.files[file]}: {error}"
+        text = str(error).replace(CELL, UNSCORED)
+        if len(source.files) > 1:
+            text = f"{source.files[file]}: {text}"
     raise PointsError(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from dpoutlier.client.connection import Answer
 from dpoutlier.client.description import Limits
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
+from dpoutlier.flatbuffers import batch_of
 
-__all__ = ["points_batches", "points_body", "scores_of_answer"]
+__all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
 
 FOR_A_COLUMN = 512
 """Bytes of a stream for each column, beside its values: lengths, padding, and its share of the head."""
+FOR_A_SCORE, FOR_AN_ANSWER = 64, 1 << 20
+"""Bytes of an answer, for each point and beside them; at most."""
+ANSWERED = [("outlier_score", pa.float64()), ("outside_bounds", pa.bool_()), ("prediction", pa.int64())]
+"""What is answered; the last only where there is a threshold."""
 
 
 def points_batches(
@@ -41,17 +47,41 @@ def points_body(columns: Sequence[NDArray[Any]], domain: Domain, first: int, las
     return _stream(pa.Table.from_arrays(arrays, schema=_schema(domain)))
 
 
+def most_bytes(n: int) -> int:
+    """How many bytes the scores of n points may have: more than any honest answer has."""
+    return FOR_A_SCORE * n + FOR_AN_ANSWER
+
+
 def scores_of_answer(answer: Answer, n: int) -> tuple[str, NDArray[np.float64]]:
-    """The release and the scores of n points."""
+    """The release and the scores of n points. Whoever answers is not trusted: all that Arrow would take as given is checked."""
     try:
-        table = pa.ipc.open_stream(answer.body).read_all()
-        scores = table.column("outlier_score").to_numpy()
-        release = (table.schema.metadata or {})[b"release"].decode("ascii")
-        if scores.dtype == np.float64 and len(scores) == n:
-            return release, np.array(scores)
-    except (pa.ArrowException, KeyError, ValueError, OSError):
+        return _scores(answer.body, n)
+    except (pa.ArrowException, KeyError, ValueError, TypeError, OverflowError, OSError, EOFError, NotImplementedError):
         pass
-    raise ServerError("the server did not answer with a score for each point; is it a dpoutlier server?")
+    raise ServerError(
+        "the server's answer cannot be used: it is not a score for each point, whole and nothing else. Is it a dpoutlier server?"
+    )
+
+
+def _scores(body: bytes, n: int) -> tuple[str, NDArray[np.float64]]:
+    """ValueError, or what Arrow raises, if the body is anything but a schema and one batch as it should be."""
+    if len(body) > most_bytes(n):
+        raise ValueError
+    first, second = islice(pa.ipc.MessageReader.open_stream(pa.py_buffer(body)), 3)
+    if first.type != "schema" or second.type != "record batch":
+        raise ValueError
+    schema, head = pa.ipc.read_schema(first), batch_of(second.metadata)
+    fields = list(zip(schema.names, schema.types, strict=True))
+    if fields not in (ANSWERED, ANSWERED[:-1]) or head.compressed or head.rows != n:
+        raise ValueError
+    batch = pa.ipc.read_record_batch(second, schema)
+    batch.validate(full=True)
+    if any(column.null_count for column in batch.columns):
+        raise ValueError
+    scores = np.array(batch.column(0).to_numpy())
+    if len(scores) != n or np.isnan(scores).any():
+        raise ValueError
+    return schema.metadata[b"release"].decode("ascii"), scores
 
 
 def _schema(domain: Domain) -> Any:

@@ -198,13 +198,15 @@ class Client(ScoresPoints):
     # ----------------------------------------------------------------------------------------------------------------------
 
     def _only_model(self) -> str:
-        found = [str(one.get("id")) for one in self.models()]
+        found = [one.get("id") for one in self.models()]
+        if not all(isinstance(name, str) and MODEL_ID.fullmatch(name) for name in found):
+            raise ServerError("the server's answer cannot be used: it names a model as none is named.")
         if len(found) != 1:
-            names = ", ".join(found[:20]) or "none"
+            names = ", ".join(map(str, found[:20])) or "none"
             raise InvalidParameterError(
                 f"model must be given, unless the server has exactly one that the key may use. It has: {names}."
             )
-        return found[0]
+        return str(found[0])
 
     def _described(self) -> Description:
         told = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
@@ -258,6 +260,9 @@ class Client(ScoresPoints):
 
     def _features_of(self, X: Any) -> Any:
         return self._served._features_of(X)  # noqa: SLF001
+
+    def _check_points(self, X: Any) -> Domain:
+        return self._served._check_points(X)  # noqa: SLF001
 
     def _name(self) -> str:
         return self._served._name()  # noqa: SLF001

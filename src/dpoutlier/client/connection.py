@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -34,8 +36,12 @@ __all__ = ["ARROW", "JSON", "Answer", "Connection"]
 
 JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 VARIABLE = "DPOUTLIER_KEY"
+UNAUTHORIZED, CERTIFICATE = "unauthorized", "certificate"
+NO_KEY = f"the server needs a valid key: give it as key=..., or in the variable {VARIABLE}. Whoever runs the server makes keys."
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-CONNECTIONS, MOST_BYTES, PIECE = 16, 2**28, 2**18
+CONNECTIONS, PIECE = 16, 2**18
+MOST_BYTES = 2**25
+"""Of an answer, unless whoever asks knows better: what is told of a model with thousands of features is smaller."""
 FIRST_WAIT, LONGEST_WAIT, FIRST_TRIES = 0.05, 2.0, 4
 LONGEST_MESSAGE = 2000
 
@@ -95,16 +101,27 @@ class Connection:
         """What is found there, as JSON."""
         return self._ask("GET", path, None, {"Accept": JSON})
 
-    def post(self, path: str, body: bytes, kind: str, accept: str, query: Mapping[str, Any] | None = None) -> Answer:
-        """The answer to a body."""
+    def post(
+        self,
+        path: str,
+        body: bytes,
+        kind: str,
+        accept: str,
+        query: Mapping[str, Any] | None = None,
+        *,
+        most: int = MOST_BYTES,
+    ) -> Answer:
+        """The answer to a body, of at most so many bytes."""
         target = f"{path}?{urlencode(query)}" if query else path
-        return self._ask("POST", target, body, {"Content-Type": kind, "Accept": accept})
+        return self._ask("POST", target, body, {"Content-Type": kind, "Accept": accept}, most)
 
-    def _ask(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    def _ask(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], most: int = MOST_BYTES
+    ) -> Answer:
         start, wait, tries = time.monotonic(), FIRST_WAIT, 0
         while True:
             left = self.timeout - (time.monotonic() - start)
-            problem, told = self._once(method, path, body, headers, max(left, 0.001))
+            problem, told = self._once(method, path, body, headers, max(left, 0.001), most)
             if not isinstance(problem, ServerError):
                 return problem
             tries += 1
@@ -116,11 +133,11 @@ class Connection:
             wait = min(2 * wait, LONGEST_WAIT)
 
     def _once(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float, most: int
     ) -> tuple[Answer | ServerError, float | None]:
         """The answer or what went wrong, and for how many seconds the server asks to wait."""
         try:
-            status, found, content = self._exchange(method, path, body, headers, left)
+            status, found, content = self._exchange(method, path, body, headers, left, most)
         except (HTTPError, OSError) as error:
             return self._lost(error), None
         self._answered = True
@@ -129,22 +146,21 @@ class Connection:
         return _refusal(status, content), _wait(found) if status in {429, 503} else None
 
     def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float, most: int
     ) -> tuple[int, Mapping[str, str], bytes]:
-        end = time.monotonic() + left
         response = self._connections().urlopen(
             method,
             self._prefix + path,
             body=body,
             headers=self._headers | headers,
-            timeout=Timeout(connect=min(left, 10), read=left),
+            timeout=Timeout(total=left, connect=min(left, 10)),
             retries=False,
             redirect=False,
             preload_content=False,
             decode_content=False,
         )
         try:
-            content = b"".join(_pieces(response, path, end))
+            content = b"".join(_pieces(response, most))
         except BaseException:
             response.close()
             raise
@@ -159,9 +175,9 @@ class Connection:
 
     def _opened(self) -> Any:
         if self._scheme == "http":
-            return urllib3.HTTPConnectionPool(self._host, self._port, maxsize=CONNECTIONS)
+            return _Pool(self._host, self._port, maxsize=CONNECTIONS)
         context = ssl.create_default_context(cafile=self._ca)
-        return urllib3.HTTPSConnectionPool(self._host, self._port, maxsize=CONNECTIONS, ssl_context=context)
+        return _SafePool(self._host, self._port, maxsize=CONNECTIONS, ssl_context=context)
 
     def _lost(self, error: Exception) -> ServerError:
         """What to say of a request without an answer. What urllib3 says may hold headers, and is not shown."""
@@ -171,10 +187,13 @@ class Connection:
             why = f" ({cause})" if cause else ""
             return ServerError(
                 f"{where} could not prove who it is{why}. Give the file of the authority that signed its "
-                "certificate as ca=, and the name that stands in the certificate in the url."
+                "certificate as ca=, and the name that stands in the certificate in the url.",
+                code=CERTIFICATE,
             )
         if isinstance(error, NameResolutionError):
             return ServerError(f"{where} was not found: no address is known for {self._host!r}.")
+        if isinstance(error, _TooLargeError):
+            return ServerError("the server's answer cannot be used: it is too large. Is it a dpoutlier server?")
         if isinstance(error, ReadTimeoutError):
             return ServerError(f"{where} did not answer within {self.timeout:g} seconds, or not in full.")
         if isinstance(error, NewConnectionError | ConnectTimeoutError):
@@ -183,14 +202,65 @@ class Connection:
         return ServerError(f"the connection to {where} was lost before it had answered.", again=lost)
 
 
-def _pieces(response: Any, path: str, end: float) -> Iterator[bytes]:
-    """The body of an answer; refused if it is larger, or takes longer, than any answer should."""
+class _TooLargeError(HTTPError):
+    """An answer is larger than any answer should be."""
+
+
+def _pieces(response: Any, most: int) -> Iterator[bytes]:
+    """The body of an answer, if it is not too large."""
     size = 0
     while piece := response.read1(PIECE):
-        yield piece
         size += len(piece)
-        if size > MOST_BYTES or time.monotonic() > end:
-            raise ReadTimeoutError(None, path, "too long")  # type: ignore[arg-type] # there is no pool to name
+        if size > most:
+            raise _TooLargeError
+        yield piece
+
+
+class _Reading(io.RawIOBase):
+    """What a socket receives until its timeout is over in all, however slowly bytes come; a socket's own is for each piece."""
+
+    def __init__(self, connected: Any, stream: Any) -> None:
+        self._socket, self._stream = connected, stream
+        self._end = time.monotonic() + connected.gettimeout()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        found: int | None = self._stream.readinto(buffer)
+        return found
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+class _TimedResponse(HTTPResponse):
+    """An answer whose head and body together have the time that the connection has for reading."""
+
+    def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
+        super().__init__(sock, *arguments, **named)
+        self.fp = io.BufferedReader(_Reading(sock, self.fp.detach()))
+
+
+class _Connection(urllib3.connection.HTTPConnection):
+    response_class = _TimedResponse
+
+
+class _SafeConnection(urllib3.connection.HTTPSConnection):
+    response_class = _TimedResponse
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SafePool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _SafeConnection
 
 
 def _parts(url: Any) -> tuple[str, str, str, int, str]:
@@ -247,7 +317,7 @@ def _wait(headers: Mapping[str, str]) -> float | None:
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
@@ -262,6 +332,8 @@ def _refusal(status: int, body: bytes) -> ServerError:
     told = error if isinstance(error, dict) else {}
     code, message = told.get("code"), told.get("message")
     text = message if isinstance(message, str) else f"the server answered with status {status}, and did not say why."
+    if status == 401 and code == UNAUTHORIZED:  # the server speaks of the header, which is ours to write
+        text = NO_KEY
     shown = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST_MESSAGE])
     return ServerError(
         shown, status=status, code=code if isinstance(code, str) else None, again=status in {429, 502, 503, 504}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +13,8 @@ from dpoutlier.exceptions import DpoutlierError, ServerError
 from dpoutlier.statement import PrivacyStatement
 
 __all__ = ["Description", "Limits", "statement_of", "threshold_of"]
+
+RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class Description:
             limits = content["limits"]
             return cls(
                 name=str(content["id"]),
-                release=str(content["release"]),
-                detector=str(content["detector"]),
+                release=_fitting(RELEASE, content["release"]),
+                detector=_fitting(DETECTOR, content["detector"]),
                 domain=_domain(content["features"], named=content["named"] is True),
                 person=None if content["person"] is None else str(content["person"]),
                 threshold=threshold_of(content["threshold"]),
@@ -57,11 +60,18 @@ class Description:
                 statement=statement_of(content["statement"], str(content["statement_text"])),
                 publishable=content["publishable"] is True,
             )
-        except (KeyError, TypeError, ValueError, OverflowError, DpoutlierError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError, DpoutlierError):
             pass
         raise ServerError(
             "what the server tells of the model cannot be read; it is no dpoutlier server, or of another version."
         )
+
+
+def _fitting(pattern: re.Pattern[str], text: str) -> str:
+    """A text that is shown, if it is such a one: a terminal obeys some letters."""
+    if not pattern.fullmatch(text):
+        raise ValueError
+    return text
 
 
 def threshold_of(told: Any) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
-from dpoutlier.client.bodies import points_batches, points_body, scores_of_answer
+from dpoutlier.client.bodies import FOR_AN_ANSWER, most_bytes, points_batches, points_body, scores_of_answer
 from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
 from dpoutlier.client.explanation import ToldExplanation
@@ -25,6 +25,9 @@ __all__ = ["ReplacedError", "ServedModel"]
 
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between looks while the workers of a server turn to a new release, one after the other."""
+SHOWN_COLUMNS = 6
+FOR_A_REASON = 4096
+"""Bytes of an explanation for each feature of a point, at most."""
 
 T = TypeVar("T")
 
@@ -80,7 +83,7 @@ class ServedModel(ScoresPoints):
             raise ServerError("the server did not tell a threshold; is it of another version?")
 
         query = {"target_fpr": repr(float(target_fpr))}
-        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query)))
+        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query, most=FOR_AN_ANSWER)))
 
     def explain(self, X: Any) -> ToldExplanation:
         """What the server tells of each point."""
@@ -97,7 +100,8 @@ class ServedModel(ScoresPoints):
 
     def _scored(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, NDArray[np.float64]]:
         body = points_body(columns, self.description.domain, first, last)
-        return scores_of_answer(self._post("score", body, ARROW, ARROW), last - first)
+        answer = self._post("score", body, ARROW, ARROW, most=most_bytes(last - first))
+        return scores_of_answer(answer, last - first)
 
     def _explain(self, positions: Positions) -> ToldExplanation:
         columns, domain, limits = self._complete(positions), self.description.domain, self.description.limits
@@ -108,7 +112,8 @@ class ServedModel(ScoresPoints):
 
     def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
         body = points_body(columns, self.description.domain, first, last)
-        content = self._post("explain", body, ARROW, JSON).json()
+        most = FOR_AN_ANSWER + FOR_A_REASON * (last - first) * self.description.domain.n_features
+        content = self._post("explain", body, ARROW, JSON, most=most).json()
         return str(content.get("release")), content
 
     def _complete(self, positions: Positions) -> list[NDArray[Any]]:
@@ -119,8 +124,9 @@ class ServedModel(ScoresPoints):
                 raise MissingValueError
         return positions.columns
 
-    def _post(self, what: str, body: bytes, kind: str, accept: str, query: dict[str, Any] | None = None) -> Answer:
-        return self.connection.post(f"/v1/models/{self.description.name}/{what}", body, kind, accept, query)
+    def _post(self, what: str, body: bytes, kind: str, accept: str, query: Any = None, *, most: int) -> Answer:
+        path = f"/v1/models/{self.description.name}/{what}"
+        return self.connection.post(path, body, kind, accept, query, most=most)
 
     def _steady(self, ask: Callable[[], tuple[str, T]]) -> T:
         """An answer of this release."""
@@ -137,6 +143,20 @@ class ServedModel(ScoresPoints):
         person = self.description.person
         names = None if person is None else tables.column_names(X)
         return X if names is None or person not in names else tables.without(X, str(person))
+
+    def _check_points(self, X: Any) -> Domain:
+        """As of a model here. Where columns are too many, the error says what to do."""
+        try:
+            return super()._check_points(X)
+        except ValueError as error:
+            names, known = tables.column_names(X) or [], self.description.domain.names
+            if known is None or not set(known) < set(names):
+                raise
+            kind, text = type(error), str(error).rstrip()
+        shown = ", ".join(map(repr, known[:SHOWN_COLUMNS])) + (", ..." if len(known) > SHOWN_COLUMNS else "")
+        raise kind(
+            f"{text}\nPass the model's columns only ({shown}), or use score_frame, which leaves others as they are."
+        )
 
     def _fitted_domain(self) -> Domain:
         return self.description.domain

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier import tables
-from dpoutlier.server.flatbuffers import Batch, batch_of
+from dpoutlier.flatbuffers import Batch, batch_of
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.server.shelf import Served

@@ -20,6 +20,7 @@ export const hasKey = () => key !== null;
 /** Whether a request header can hold the text. */
 export const canBeKey = (text) => /^[\x21-\x7e]+$/.test(text);
 
+const WRONG_KEY = "This key is not valid here. Check it, or ask whoever runs the server.";
 const LONGEST_WAIT = 60;
 const MOST_WAITS = 6;
 
@@ -37,7 +38,7 @@ async function request(path, options) {
 async function problemOf(answer) {
   try {
     const { error } = await answer.json();
-    return new ServerProblem(error.message, answer.status, error.code);
+    return new ServerProblem(answer.status === 401 ? WRONG_KEY : error.message, answer.status, error.code);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     return new ServerProblem(`The server answered with status ${answer.status}, without a reason.`, answer.status);

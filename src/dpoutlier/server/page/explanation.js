@@ -2,9 +2,11 @@
 
 import { explain } from "./api.js";
 import { $, el, svg } from "./dom.js";
-import { count, short } from "./words.js";
+import { count, missingValue, short, shortRange } from "./words.js";
 
 const SHOWN = 12;
+const EMPTY = / Empty: [^.]*\.$/; // the server explains a column that this page has not
+const NONE_USUAL = "No region near gathers"; // of a grid
 
 export class ExplanationPanel {
   /** `closed` is called with the row that was explained, `refused` with an error that is not about the row. */
@@ -49,7 +51,9 @@ export class ExplanationPanel {
       if (this.waiting === waiting) this.#show(answer);
     } catch (error) {
       if (error.name === "AbortError" || this.waiting !== waiting) return;
-      this.body.replaceChildren(el("p", { className: "field-problem" }, error.message));
+      const missing = error.code === "missing-value";
+      const words = missing ? `${missingValue(error.message, row)} Without it there is no score to explain.` : error.message;
+      this.body.replaceChildren(el("p", { className: "field-problem" }, words));
       if (error.status === 401) this.refused(error);
     }
     if (this.waiting === waiting) this.panel.removeAttribute("aria-busy");
@@ -63,10 +67,14 @@ export class ExplanationPanel {
     if (found.outside_bounds) {
       parts.push(el("p", { className: "aside" }, "A value lies outside the declared range. It was scored as if it lay on the bound."));
     }
-    if (found.counterfactual && found.counterfactual !== "None") parts.push(el("p", { className: "instead" }, sentence(found.counterfactual)));
+    const rows = found.rows.map((row) => ({ ...row, ...this.#instead(row, answer.typical_score, found.note) }));
+    if (found.counterfactual && found.counterfactual !== "None") {
+      const inFigures = (text, { instead, shown }) => (instead ? text.replace(`${instead} instead of`, () => `${shown} instead of`) : text);
+      parts.push(el("p", { className: "instead" }, sentence(rows.reduce(inFigures, found.counterfactual))));
+    }
     const list = el("ol", { className: "reasons" });
-    const scale = scaleOf(found.rows.map((row) => row.adds));
-    const items = found.rows.map((row) => reason(row, scale));
+    const scale = scaleOf(rows.map((row) => row.adds));
+    const items = rows.map((row) => reason(row, scale));
     list.append(...items.slice(0, SHOWN));
     parts.push(el("h3", {}, "What each feature adds"), list);
     if (items.length > SHOWN) {
@@ -77,8 +85,15 @@ export class ExplanationPanel {
       });
       parts.push(more);
     }
-    parts.push(el("p", { className: "note" }, found.note));
+    parts.push(el("p", { className: "note" }, found.note.replace(EMPTY, "")));
     this.body.replaceChildren(...parts);
+  }
+
+  /** The range as it is shown, and whether it would be usual, or only less unusual than any other. */
+  #instead({ feature, value, instead, then }, typical, note) {
+    const numeric = this.result.model.features.find(({ name }) => name === feature)?.kind === "number";
+    const above = then ? Number(then) > Number(typical.toPrecision(4)) : note.includes(NONE_USUAL); // `then` has four figures
+    return { shown: numeric ? shortRange(instead, parseFloat(value)) : instead, usual: !above };
   }
 
   /** Says on which side of the threshold the score is; the threshold may move while the panel is open. */
@@ -120,7 +135,7 @@ function reason(row, scale) {
   const drawing = svg("svg", { class: "reason-bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" },
     svg("rect", { class: "track", width: 100, height: 8 }),
     svg("rect", { class: row.adds < 0 ? "less" : "more", x: Math.min(zero, end).toFixed(2), width: Math.abs(end - zero).toFixed(2), height: 8 }));
-  const instead = row.instead ? `usual: ${row.instead}${row.then ? `, score then ${row.then}` : ""}` : "";
+  const instead = row.instead ? `${row.usual ? "usual:" : "lowest at"} ${row.shown}${row.then ? `, score then ${row.then}` : ""}` : "";
   return el("li", {},
     el("div", { className: "reason-line" },
       el("span", { className: "reason-feature" }, row.feature),

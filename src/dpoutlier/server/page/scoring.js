@@ -1,8 +1,9 @@
 // Points to scores, in as many requests as the server's limits ask for.
 
 import { score, ServerProblem } from "./api.js";
+import { $ } from "./dom.js";
 import { PointsProblem } from "./points.js";
-import { count, number } from "./words.js";
+import { count, missingValue, number } from "./words.js";
 
 /** Where to cut: [first, last) of each request. */
 export function cuts(sent, { rows, bytes }) {
@@ -46,7 +47,12 @@ async function part(model, sent, first, last, { missing, signal, alone }) {
   try {
     return await score(model.id, sent.part(first, last), { missing }, signal);
   } catch (error) {
-    if (alone || !(error instanceof ServerProblem) || error.status !== 400) throw error;
+    if (!(error instanceof ServerProblem) || error.status !== 400) throw error;
+    if (error.code === "missing-value") {
+      const remedy = `Fill or remove such rows, or press “${$("leave-unscored").textContent}”.`;
+      throw new ServerProblem(`${missingValue(error.message, first)} ${remedy}`, error.status, error.code);
+    }
+    if (alone) throw error;
     const place = `In the part from row ${count(first + 1)} to ${count(last)}: `;
     throw new ServerProblem(place + error.message, error.status, error.code);
   }

@@ -35,3 +35,26 @@ export function exact(value) {
   if (value === -Infinity) return "-inf";
   return Object.is(value, -0) ? "-0.0" : String(value);
 }
+
+/** What the server says of a missing value, with the row counted from 1; `first` is the row that its point 0 is. */
+export function missingValue(message, first) {
+  const said = /^points have a missing value or (.*) in (.*), point (\d+) \(counted from 0\): (.*?)\. Remove or fill /s.exec(message);
+  if (said === null) return message;
+  const [, what, feature, point, value] = said;
+  const row = `Row ${count(first + Number(point) + 1)}`;
+  const none = ["", "''", "None", "null", "nan"].includes(value);
+  return none ? `${row} has no value in ${feature}.` : `${row} has ${value} in ${feature}, which is ${what}.`;
+}
+
+/** A range of numbers in few figures: as many as keep its ends apart, and a `value` outside it outside. */
+export function shortRange(text, value = NaN) {
+  const ends = /^(-?[\d.]+(?:e[+-]?\d+)?) to (-?[\d.]+(?:e[+-]?\d+)?)$/.exec(text);
+  if (ends === null) return text;
+  const [low, high] = ends.slice(1).map(Number);
+  for (let figures = 4; figures < 10; figures++) {
+    const [from, to] = [low, high].map((end) => Number(end.toPrecision(figures)));
+    const seemsInside = (value < low || value > high) && value >= from && value <= to;
+    if (from < to && !seemsInside) return `${from} to ${to}`;
+  }
+  return text;
+}
