@@ -183,6 +183,34 @@ def test_slow_and_large_heads_are_refused(server):
     assert b"x-content-type-options: nosniff" in answer
 
 
+def test_trailers_are_no_headers_and_bounded(server, key):
+    head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+    secret, body = b"Authorization: Bearer %s\r\n" % key.encode(), b"%x\r\n%s\r\n0\r\n" % (len(ONE), ONE)
+    close = b"Connection: close\r\n"
+    # Sent at once the request is whole before it is worked on, and in pieces it is not.
+    assert b" 401 " in raw(server, head + close + b"\r\n" + body + secret + b"\r\n")
+    assert b" 401 " in raw(server, head + close + b"\r\n", body + secret + b"\r\n", wait=0.2)
+    assert b" 200 " in raw(server, head + secret + close + b"\r\n" + body + b"X-Sum: 1\r\n\r\n")
+    assert b" 431 " in raw(server, head + secret + b"\r\n" + body + b"a: b\r\n" * 200 + b"\r\n")
+    assert b" 431 " in raw(server, head + secret + b"\r\n", body, b"a: " + b"b" * 40_000 + b"\r\n\r\n", wait=0.2)
+    assert b" 431 " in raw(server, head + secret + b"\r\n", body + b"a: ", *[b"b" * 8_000] * 9, wait=0.05)  # never ends
+    begin = time.monotonic()
+    assert b" 408 " in raw(server, head + secret + b"\r\n", body, *[b"a: b\r\n"] * 5, wait=0.4)
+    assert raw(server, head + b"\r\n", body, *[b"a: b\r\n"] * 5, wait=0.4).count(b" 401 ") == 1  # answered, then closed
+    assert time.monotonic() - begin < 8
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+        sent = 0
+        connection.sendall(head + b"\r\n0\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(2_000):
+                sent += connection.send(b"a: b\r\n" * 2_000)
+    assert sent < 16 << 20  # what lies in the buffers of the system
+    whole = raw(
+        server, head + secret + close + b"\r\n" + b"".join(b"1\r\n%c\r\n" % byte for byte in ONE) + b"0\r\n\r\n"
+    )
+    assert b" 200 " in whole
+
+
 def test_slow_bodies_are_refused(server, key):
     head = f"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
     slow = (head + "Content-Length: 100\r\n\r\n").encode()
