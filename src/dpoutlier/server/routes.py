@@ -141,6 +141,8 @@ class Routes:
             values = np.empty((len(points), served.domain.n_features), object)
             for j in range(served.domain.n_features):
                 values[:, j] = [points.value(row, j) for row in range(len(points))]
+            if sum(len(value) for value in values.flat if isinstance(value, str)) > self.settings.max_bytes:
+                raise self.bodies.too_large()  # by a dictionary of long texts
             return explanations_body(served, points, values), len(points)
 
         loop = asyncio.get_running_loop()
