@@ -286,3 +286,39 @@ def test_a_head_request_has_no_body_and_other_methods_are_refused(app):
         assert headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in headers
         assert "server" not in headers
+
+
+def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
+    import threading
+
+    app = loaded_app(
+        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+    )
+    served, seen = app.routes.shelf.get("a"), []
+    of_columns = type(served.scorer()).of_columns
+
+    class Watched:
+        def of_columns(self, columns):
+            seen.append(threading.current_thread() is threading.main_thread())
+            return of_columns(served.scorer_(), columns)
+
+    served.scorer_, served.scorer = served.scorer, lambda **_: Watched()
+    ask = {"headers": {"Content-Type": "application/json"}}
+
+    def inline(body):
+        seen.clear()
+        assert call(app, "POST", "/v1/models/a/score", body=body, **ask)[0] == 200
+        return seen == [True]
+
+    slow = served.seconds_per_byte["json"] = 1e-5
+    padded = b'{"points":[]}' + b" " * 3_000
+    small, large = (b'{"points":[' + b",".join([b"[0.5]"] * n) + b"]}" for n in (100, 2_000))
+    for _ in range(100):
+        assert not inline(padded)
+    assert served.seconds_per_byte["json"] == slow
+    for _ in range(300):  # bodies like others, and fast: these tell something
+        inline(small)
+    assert inline(small)
+    assert served.seconds_per_byte["json"] >= 5e-8
+    served.seconds_per_byte["json"] = 0.0
+    assert not inline(large)

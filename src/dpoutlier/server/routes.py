@@ -38,8 +38,12 @@ Handler = Callable[[Scope, Receive], Awaitable[Reply]]
 SHORT = 0.002
 """Seconds of work that the thread which serves all requests does itself; longer work goes to another."""
 OVERHEAD = 0.0003
+LARGEST_SHORT = 10_000
+"""Bytes of a body that may be short work, however fast those before it were: some 13 milliseconds with the slowest models."""
 GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
-"""Seconds for a byte, before any was measured."""
+"""Seconds for a byte, before any was measured, and at least."""
+DENSE = 32
+"""Bytes for a value. Bodies that have more are padded, and being fast at them means nothing."""
 AT_ONCE = 2
 NO_MODEL = "there is no model of that id, or this key is not for it. GET /v1/models lists those that it is for."
 TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
@@ -182,17 +186,18 @@ class Routes:
     ) -> tuple[bytes, int]:
         """Short work at once, and long work in another thread, by how long the last bodies of that kind took."""
         pace = served.seconds_per_byte
-        if pace.get(kind, GUESSED[kind]) * size > SHORT:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, _timed, work, pace, kind, size)
-        return _timed(work, pace, kind, size)
+        if size > LARGEST_SHORT or pace.get(kind, GUESSED[kind]) * size > SHORT:
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _timed, work, served, kind, size)
+        return _timed(work, served, kind, size)
 
 
-def _timed(work: Callable[[], tuple[bytes, int]], pace: dict[str, float], kind: str, size: int) -> tuple[bytes, int]:
-    begin = time.thread_time()
+def _timed(work: Callable[[], tuple[bytes, int]], served: Served, kind: str, size: int) -> tuple[bytes, int]:
+    pace, begin = served.seconds_per_byte, time.thread_time()
     found = work()
-    seconds = max(time.thread_time() - begin - OVERHEAD, 0.0) / max(size, 1)
-    known = pace.get(kind, seconds)
-    pace[kind] = known + (0.5 if seconds > known else 0.05) * (seconds - known)
+    seconds = max((time.thread_time() - begin - OVERHEAD) / max(size, 1), GUESSED[kind])
+    known = pace.get(kind, GUESSED[kind])
+    if seconds > known or size <= DENSE * found[1] * served.domain.n_features:
+        pace[kind] = known + (0.5 if seconds > known else 0.05) * (seconds - known)
     return found
 
 
