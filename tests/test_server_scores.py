@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, load, merge
 from dpoutlier.exceptions import PointsError
-from server_process import call, loaded_app
+from server_process import call, called, loaded_app
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ["age", "bmi", "sex", "stage"]
@@ -322,3 +322,33 @@ def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
     assert served.seconds_per_byte["json"] >= 5e-8
     served.seconds_per_byte["json"] = 0.0
     assert not inline(large)
+
+
+def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, monkeypatch):
+    import asyncio
+    import threading
+
+    from dpoutlier.server import routes
+
+    app = loaded_app(
+        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+    )
+    go_on = threading.Event()
+    monkeypatch.setattr(routes, "explanations_body", lambda *_: b"{}" if go_on.wait(20) else b"")
+    ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
+    large = {**ask, "body": b'{"points":[' + b",".join([b"[0.5]"] * 5_000) + b"]}"}
+
+    async def all_of_it():
+        waiting = [asyncio.create_task(called(app, "POST", "/v1/models/a/explain", **ask)) for _ in range(12)]
+        refused, _ = await asyncio.wait(waiting, timeout=1)
+        scored = [await asyncio.wait_for(called(app, "POST", "/v1/models/a/score", **large), 5) for _ in range(4)]
+        go_on.set()
+        return [one.result() for one in refused], [one[0] for one in scored], [(await one)[0] for one in waiting]
+
+    refused, scored, explained = asyncio.run(all_of_it())
+    assert [one[0] for one in refused] == [503] * 3
+    assert all(one[1]["retry-after"] == "5" for one in refused)
+    assert scored == [200] * 4
+    assert sorted(explained) == [200] * 9 + [503] * 3
+    assert call(app, "POST", "/v1/models/a/explain", **ask)[0] == 200
+    assert app.routes.bodies.held == 0

@@ -75,7 +75,7 @@ def create_app(settings: Settings) -> Envelope:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-            routes.threads.shutdown()
+            routes.close()
             if audit is not None:
                 audit.sync()
             metrics.tally.write()

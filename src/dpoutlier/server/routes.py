@@ -45,6 +45,8 @@ GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
 DENSE = 32
 """Bytes for a value. Bodies that have more are padded, and being fast at them means nothing."""
 AT_ONCE = 2
+MOST_EXPLAINS = 8
+"""Requests for explanations that wait in a worker: each may take seconds, and one is worked on at a time."""
 NO_MODEL = "there is no model of that id, or this key is not for it. GET /v1/models lists those that it is for."
 TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 
@@ -65,6 +67,7 @@ class Routes:
         self.bodies = BodyReader(settings.max_bytes, settings.body_seconds, 8 * settings.max_bytes)
         self.rate = RateLimit(settings.rate, settings.shared)
         self.threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="score")
+        self.explaining, self.explainer = 0, ThreadPoolExecutor(1, thread_name_prefix="explain")
         self.reasons: list[str] = ["starting"]
         self.extra_reasons: Callable[[], list[str]] = list
 
@@ -149,9 +152,8 @@ class Routes:
                 raise self.bodies.too_large()  # by a dictionary of long texts
             return explanations_body(served, points, values), len(points)
 
-        loop = asyncio.get_running_loop()
         try:
-            answer, exchange.rows = await loop.run_in_executor(self.threads, work)
+            answer, exchange.rows = await self._explain(work)
         finally:
             self.bodies.release(body)
         return Reply(answer)
@@ -180,6 +182,25 @@ class Routes:
             return arrow_points(body, served, most_rows, self.settings.max_bytes)
         read = json_points if kind == "json" else csv_points
         return read(body, served.domain, served.person, most_rows)
+
+    async def _explain(self, work: Callable[[], tuple[bytes, int]]) -> tuple[bytes, int]:
+        """In a thread of its own, so that scores need not wait for it."""
+        if self.explaining > MOST_EXPLAINS:
+            raise Refusal(
+                "unavailable",
+                f"{MOST_EXPLAINS} requests for explanations wait already; try again.",
+                ((b"retry-after", b"5"),),
+            )
+        self.explaining += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.explainer, work)
+        finally:
+            self.explaining -= 1
+
+    def close(self) -> None:
+        """Wait for what is being worked on."""
+        self.threads.shutdown()
+        self.explainer.shutdown()
 
     async def _run(
         self, work: Callable[[], tuple[bytes, int]], served: Served, kind: str, size: int
