@@ -94,7 +94,7 @@ def _run(settings: Settings, listening: socket.socket) -> None:
         ssl_keyfile=settings.tls_key,
     )
     audit = None if settings.audit is None else AuditLog(settings.audit)
-    described: dict[str, Any] = {"workers": settings.workers, "models": [name for name, _ in settings.models]}
+    described: dict[str, Any] = {"workers": settings.workers, "models": len(settings.models)}
     if audit is None:
         log("no-audit-log", "warning", message="there is no audit log; --audit FILE makes one.")
     else:
