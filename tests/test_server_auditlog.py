@@ -204,3 +204,16 @@ def test_no_answer_without_an_entry(tmp_path):
     assert (status, json.loads(answer)["error"]["code"]) == (503, "unavailable")
     assert b"outlier_score" not in answer
     assert call(app, "GET", "/readyz")[0] == 503
+
+
+def test_what_the_rate_refuses_is_not_audited(tmp_path):
+    import numpy as np
+
+    from dpoutlier import DPMarginals
+    from server_process import call, loaded_app
+
+    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    app = loaded_app(models=(("a", str(path)),), audit=str(tmp_path / "audit.jsonl"), rate=0.01)
+    ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
+    assert [call(app, "POST", "/v1/models/a/score", **ask)[0] for _ in range(5)] == [200] + [429] * 4
+    assert verify(tmp_path / "audit.jsonl").entries == 1

@@ -169,8 +169,8 @@ class Routes:
         """The model of a request, if the key is for it; what is not is not told from what does not exist."""
         exchange: Exchange = scope["exchange"]
         key, name = self._key(scope), scope["path_params"]["model"]
-        exchange.audited = audited
         self.rate.take(key.id)
+        exchange.audited = audited  # and not before: who may ask no more must not fill the disk either
         served = self.shelf.get(name) if key.may_use(name) else None
         if served is None:
             raise Refusal("unknown-model", NO_MODEL)
