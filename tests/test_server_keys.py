@@ -235,3 +235,13 @@ def test_an_unknown_id_is_hashed_and_compared_as_a_known_one_is(monkeypatch):
         assert ring.check(token) is None
     assert len(seen) == 4
     assert all(len(one) == len(other) == 64 for one, other in seen)
+
+
+def test_slots_of_the_rates_do_not_cluster():
+    import random
+
+    from dpoutlier.server.limits import RateLimit
+
+    rng, rate = random.Random(0), RateLimit(1, None)
+    ids = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz234567", k=10)).encode() for _ in range(5_000)]
+    assert len({rate._place(one) for one in ids}) > 4_000
