@@ -177,6 +177,7 @@ def test_slow_and_large_heads_are_refused(server):
     for head in (b"X-A: " + b"a" * 100_000, b"".join(b"X-%d: 1\r\n" % i for i in range(200)) + b"\r\n\r\n"):
         assert b" 431 " in raw(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + head)
     assert b" 431 " in raw(server, b"GET /" + b"a" * 50_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b" 400 " in raw(server, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
     answer = raw(server, b"rubbish\r\n\r\n")
     assert b" 400 " in answer
     assert b'"malformed-request"' in answer
@@ -389,7 +390,7 @@ def test_a_stop_finishes_what_is_under_way(folder, tmp_path):
         tmp_path, folder / "a.dpo", "--open", "--workers", 2, "--audit", tmp_path / "audit.jsonl"
     ).start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         connection.sendall(head % len(ONE) + ONE[:10])
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)

@@ -21,6 +21,7 @@ from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
+from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.logs import flush, log, where
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
@@ -115,8 +116,12 @@ def create_app(settings: Settings) -> Envelope:
     score = app.router.routes[0]
     assert isinstance(score, Lean)
 
+    local = settings.keys is None and is_loopback(settings.host)
+
     async def routed(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            if local:
+                check_host(scope["headers"])
             asked, place = scope["method"], scope["path"].split("/")
             if asked == "POST" and len(place) == 5 and place[:3] == ["", "v1", "models"] and place[4] == "score":
                 scope["path_params"] = {"model": place[3]}  # the way that most requests go, without a search

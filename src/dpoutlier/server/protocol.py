@@ -115,6 +115,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if size > self.limits.header_bytes or len(self.headers) > MOST_HEADERS:
             self._too_large()
             return
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            self._refuse("malformed-request", "a request must have one Host header.")
+            return
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
