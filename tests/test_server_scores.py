@@ -352,3 +352,48 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
     assert sorted(explained) == [200] * 9 + [503] * 3
     assert call(app, "POST", "/v1/models/a/explain", **ask)[0] == 200
     assert app.routes.bodies.held == 0
+
+
+def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
+    from dpoutlier.server import metrics
+    from dpoutlier.server.app import _look
+    from dpoutlier.server.shelf import Served
+
+    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    content = path.read_bytes()
+    app = loaded_app(models=(("a", str(path)),))
+    shelf, guard = app.routes.shelf, app.routes.guard
+
+    def look():
+        capfd.readouterr()
+        for _ in range(3):
+            _look(shelf, guard, None)
+        events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
+        assert status == 200
+        events = [one for one in events if one["event"] != "request"]
+        return events, metrics.MODEL_CURRENT.labels("a")._value.get()
+
+    path.unlink()
+    (gone,), current = look()
+    assert (gone["event"], gone["model"], current) == ("model-file-missing", "a", 0)
+    path.write_bytes(content)
+    (back,), current = look()
+    assert (back["event"], current) == ("model-loaded", 1)
+    path.write_bytes(b"no model")
+    (broken,), current = look()
+    assert (broken["event"], current) == ("model-failed", 0)
+    assert str(path) in broken["message"]
+
+    def burst(*_):
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(Served, "load", burst)
+    path.write_bytes(content)
+    (odd,), current = look()
+    assert (odd["event"], odd["error"], odd["message"], current) == (
+        "model-failed",
+        "ZeroDivisionError",
+        "unforeseen",
+        0,
+    )

@@ -33,6 +33,8 @@ __all__ = ["app_from_environment", "create_app"]
 LOOK, RETRY = 0.5, 1.0
 """Seconds between looks at files that may have been replaced, and before a worker that cannot start gives up."""
 
+LONGEST_MESSAGE = 1000
+
 
 class Lean(APIRoute):
     """A route that FastAPI matches and describes, and whose handler is called without its help: that takes longer than to score."""
@@ -184,12 +186,23 @@ def _look(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
     keys = guard.refresh()
     if keys is not None:
         log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
+    for name in shelf.vanished():
+        metrics.MODEL_CURRENT.labels(name).set(0)
+        log(
+            "model-file-missing",
+            "warning",
+            model=name,
+            message="its file is gone; the model as it was goes on answering.",
+        )
     for name, path in shelf.changed():
         error = shelf.reload(name, path)
         result = "loaded" if error is None else "failed"
         metrics.LOADS.labels(name, result).inc()
         metrics.MODEL_CURRENT.labels(name).set(error is None)
-        log(f"model-{result}", "info" if error is None else "error", model=name, error=error)
+        if error is None:
+            log("model-loaded", model=name)
+        else:  # its text is about a file of the custodian's, and no query
+            log("model-failed", "error", model=name, message=str(error)[:LONGEST_MESSAGE], **where(error))
     if audit is not None:
         audit.sync()
 
