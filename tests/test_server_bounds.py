@@ -119,9 +119,26 @@ def test_malformed_json(app, body):
 
 def test_odd_but_right_json(app):
     assert ask(app, "application/json", b'{"points": []}') == (200, None)
-    assert ask(app, "application/json", b'{"points": [{"x": 1e400, "c": "f", "id": [1]}], "more": 1}') == (200, None)
+    assert ask(app, "application/json", b'{"points": [{"x": 1e400, "c": "f", "id": [1]}]}') == (200, None)
     assert ask(app, "application/json", b'{"points": [{"x": 1}]}') == (400, "no-such-column")
     assert ask(app, "application/json", b'{"points": [[NaN, "f"]]}') == (400, "missing-value")
+
+
+def test_parameters_do_not_go_into_the_body(app):
+    for key, value, hint in (
+        ("threshold", 2.5, "?threshold=2.5."),
+        ("target_fpr", 0.1, "?target_fpr=0.1."),
+        ("missing", "null", "?missing=null."),
+        ("threshold", "x", "?threshold=1."),
+        ("z" * 1000, 1, "?threshold=1."),
+    ):
+        body = json.dumps({"points": [[0.5, "f"]], key: value}).encode()
+        assert ask(app, "application/json", body) == (400, "bad-parameter")
+        answer = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "application/json"}, body=body)[2]
+        message = json.loads(answer)["error"]["message"]
+        assert message.startswith(f"unknown key {key!r}"[:80])
+        assert message.endswith(hint)
+        assert len(message) < 200
 
 
 @pytest.mark.parametrize(
