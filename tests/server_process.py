@@ -12,7 +12,7 @@ from pathlib import Path
 
 import urllib3
 
-__all__ = ["ServerProcess", "call", "kill", "loaded_app", "make_key", "running_server"]
+__all__ = ["ServerProcess", "call", "called", "kill", "loaded_app", "make_key", "running_server"]
 
 START_SECONDS = 120
 
@@ -168,8 +168,13 @@ def make_key(file, models="*", *more):
     return done.stdout.strip()
 
 
-def call(app, method, path, *, headers=None, body=b"", query=""):
+def call(app, method, path, **named):
     """One request to an application in this process: (status, headers, body)."""
+    return asyncio.run(called(app, method, path, **named))
+
+
+async def called(app, method, path, *, headers=None, body=b"", query=""):
+    """The same for tests that have a loop."""
     sent = []
     pieces = [body] if isinstance(body, bytes) else list(body)
 
@@ -190,7 +195,7 @@ def call(app, method, path, *, headers=None, body=b"", query=""):
         "query_string": query.encode(),
         "headers": [(name.lower().encode(), value.encode()) for name, value in (headers or {}).items()],
     }
-    asyncio.run(app(scope, receive, send))
+    await app(scope, receive, send)
     names = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], names, b"".join(message.get("body", b"") for message in sent[1:])
 

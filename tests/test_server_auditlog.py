@@ -132,6 +132,27 @@ def test_a_torn_line_is_marked_and_the_chain_goes_on(written, kept):
     assert (repair["event"], repair["torn"]) == ("repair", last[:kept].decode())
 
 
+@pytest.mark.parametrize("torn", [b"", b'{"seq":3,"x":"' + b"a" * 70_000])
+def test_long_lines_are_read_back(written, torn):
+    log = AuditLog(written)
+    log.append("start", models=["m" * 60 + str(i) for i in range(1_000)])
+    with written.open("ab") as file:
+        file.write(torn)
+    AuditLog(written).append("query")
+    log.append("query")
+    assert verify(written) == verify(written)._replace(entries=9 + bool(torn), repairs=int(bool(torn)))
+
+
+@pytest.mark.parametrize("text", ["hello", "hello\n", "{}\n", "[1]\n", "{\n"])
+def test_what_is_no_log_is_left_as_it_is(path, text):
+    path.write_text(text)
+    log = AuditLog(path)
+    for use in (log.check, lambda: log.append("start")):
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            use()
+    assert path.read_text() == text
+
+
 def test_a_torn_first_line(path):
     path.write_bytes(b'{"seq":1,')
     AuditLog(path).append("start")
@@ -183,3 +204,16 @@ def test_no_answer_without_an_entry(tmp_path):
     assert (status, json.loads(answer)["error"]["code"]) == (503, "unavailable")
     assert b"outlier_score" not in answer
     assert call(app, "GET", "/readyz")[0] == 503
+
+
+def test_what_the_rate_refuses_is_not_audited(tmp_path):
+    import numpy as np
+
+    from dpoutlier import DPMarginals
+    from server_process import call, loaded_app
+
+    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    app = loaded_app(models=(("a", str(path)),), audit=str(tmp_path / "audit.jsonl"), rate=0.01)
+    ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
+    assert [call(app, "POST", "/v1/models/a/score", **ask)[0] for _ in range(5)] == [200] + [429] * 4
+    assert verify(tmp_path / "audit.jsonl").entries == 1

@@ -119,9 +119,26 @@ def test_malformed_json(app, body):
 
 def test_odd_but_right_json(app):
     assert ask(app, "application/json", b'{"points": []}') == (200, None)
-    assert ask(app, "application/json", b'{"points": [{"x": 1e400, "c": "f", "id": [1]}], "more": 1}') == (200, None)
+    assert ask(app, "application/json", b'{"points": [{"x": 1e400, "c": "f", "id": [1]}]}') == (200, None)
     assert ask(app, "application/json", b'{"points": [{"x": 1}]}') == (400, "no-such-column")
     assert ask(app, "application/json", b'{"points": [[NaN, "f"]]}') == (400, "missing-value")
+
+
+def test_parameters_do_not_go_into_the_body(app):
+    for key, value, hint in (
+        ("threshold", 2.5, "?threshold=2.5."),
+        ("target_fpr", 0.1, "?target_fpr=0.1."),
+        ("missing", "null", "?missing=null."),
+        ("threshold", "x", "?threshold=1."),
+        ("z" * 1000, 1, "?threshold=1."),
+    ):
+        body = json.dumps({"points": [[0.5, "f"]], key: value}).encode()
+        assert ask(app, "application/json", body) == (400, "bad-parameter")
+        answer = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "application/json"}, body=body)[2]
+        message = json.loads(answer)["error"]["message"]
+        assert message.startswith(f"unknown key {key!r}"[:80])
+        assert message.endswith(hint)
+        assert len(message) < 200
 
 
 @pytest.mark.parametrize(
@@ -155,6 +172,96 @@ def test_arrow_that_would_burst(app):
     assert ask(app, ARROW, stream(empty)) == (413, "too-many-rows")
     many = pa.Table.from_batches(points(1).to_batches() * (ROWS + 1))
     assert ask(app, ARROW, stream(many)[:BYTES])[0] in {400, 413}
+
+
+def test_a_long_text_in_a_dictionary_is_read_once(app):
+    long = pa.DictionaryArray.from_arrays(pa.array(np.zeros(ROWS, np.int8)), pa.array(["z" * 90_000]))
+    for table in (pa.table({"x": np.zeros(ROWS), "c": long}), pa.table({"x": long, "c": ["f"] * ROWS})):
+        body, own = stream(table), pa.default_memory_pool()
+        counting = pa.proxy_memory_pool(own)
+        tracemalloc.start()
+        pa.set_memory_pool(counting)
+        try:
+            assert ask(app, ARROW, body, query="missing=null") == (200, None)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            pa.set_memory_pool(own)
+            tracemalloc.stop()
+        assert peak < 3 << 20
+        assert counting.max_memory() < 3 << 20
+
+
+def test_explanations_of_long_texts_are_bounded(tmp_path):
+    rows = pa.table({"c": ["f", "m"] * 25})
+    detector = DPMarginals(1, categories={"c": Category(["f", "m"], other=True)}).fit(rows)
+    app = loaded_app(models=(("a", str(detector.save(tmp_path / "a"))),), max_bytes=BYTES)
+    for n, status in ((1, 200), (2, 413)):
+        text = pa.DictionaryArray.from_arrays(pa.array([0] * n), pa.array(["z" * 90_000]))
+        body = stream(pa.table({"c": text}))
+        assert call(app, "POST", "/v1/models/a/explain", headers={"Content-Type": ARROW}, body=body)[0] == status
+
+
+def test_columns_of_dictionaries_score_as_plain_ones(app):
+    def scores(table):
+        headers = {"Content-Type": ARROW, "Accept": "application/json"}
+        found = call(app, "POST", "/v1/models/a/score", headers=headers, body=stream(table), query="missing=null")
+        assert found[0] == 200, found[2]
+        return json.loads(found[2])["outlier_score"]
+
+    texts = pa.array(["m", None, "f", "q", "f", "m", "m"])
+    for values in (pa.array(["0.5", "x", None, "7", "0.25", " 1", "1e400"]), pa.array([1, 0, None, 3, 4, 5, 2**60])):
+        plain = pa.table({"x": values, "c": texts})
+        coded = pa.table({"x": values.dictionary_encode(), "c": texts.dictionary_encode(null_encoding="encode")})
+        wanted = scores(plain)
+        assert scores(coded) == wanted
+        parts = pa.Table.from_batches(
+            [coded.slice(0, 3).combine_chunks().to_batches()[0], *coded.slice(3).to_batches()]
+        )
+        assert scores(parts) == wanted
+    empty = pa.table({"x": pa.array([], pa.float64()), "c": texts.dictionary_encode()[:0]})
+    assert scores(empty) == []
+    past = pa.DictionaryArray.from_arrays(pa.array([0, 5], pa.int8()), pa.array(["f", "m"]), safe=False)
+    assert ask(app, ARROW, stream(pa.table({"x": [0.5, 0.5], "c": past}))) == (400, "malformed-body")
+
+
+def test_a_dictionary_comes_once_and_whole(app):
+    kind = pa.schema([("x", pa.float64()), ("c", pa.dictionary(pa.int32(), pa.string()))])
+    texts, more = pa.array(["f", "m"]), pa.array(["f", "m", "q"])
+    for deltas, second, wanted in (
+        (True, more, (400, "malformed-body")),
+        (False, more, (400, "malformed-body")),
+        (True, texts, (200, None)),
+    ):
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, kind, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=deltas)) as writer:
+            for one in (texts, second):
+                column = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), one)
+                writer.write_batch(pa.record_batch([pa.array([0.5]), column], schema=kind))
+        assert ask(app, ARROW, sink.getvalue()) == wanted
+
+
+def test_buffers_that_columns_share_are_refused(tmp_path):
+    rows = pa.table({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)})
+    path = DPMarginals(1, bounds={"x": (0, 1), "y": (0, 1)}).fit(rows).save(tmp_path / "a")
+    app = loaded_app(models=(("a", str(path)),))
+    body = stream(pa.table({"x": ["0.5"], "y": ["0.5" * 300]}))
+    message = next(one for one in pa.ipc.MessageReader.open_stream(io.BytesIO(body)) if one.type == "record batch")
+    buffers = batch_of(message.metadata).buffers
+    half = len(buffers) // 2
+    listed, shared = (
+        b"".join(struct.pack("<qq", *one) for one in each) for each in (buffers, buffers[half:] + buffers[half:])
+    )
+    assert body.count(listed) == 1
+    assert ask(app, ARROW, body, query="missing=null") == (200, None)
+    assert ask(app, ARROW, body.replace(listed, shared), query="missing=null") == (400, "malformed-body")
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(5, -3), pa.decimal128(5, 100), pa.decimal256(9, 2**31 - 1)])
+def test_decimals_of_an_odd_scale(app, kind):
+    column = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(b"\5" + bytes(kind.byte_width - 1))])
+    assert ask(app, ARROW, stream(pa.table({"x": column, "c": ["f"]}))) == (400, "malformed-body")
+    half = pa.array([1], pa.decimal128(5, 2))
+    assert ask(app, ARROW, stream(pa.table({"x": half, "c": ["f"]}))) == (200, None)
 
 
 def test_arrow_types_that_hold_no_values(app):
@@ -238,7 +345,8 @@ def test_the_head_of_a_message_says_what_arrow_says():
         messages = [one for one in pa.ipc.MessageReader.open_stream(io.BytesIO(body)) if one.type == "record batch"]
         found = batch_of(messages[0].metadata)
         assert (found.rows, found.compressed) == (17, codec is not None)
-        assert len(found.buffers) == (0 if codec is None else 5)
+        assert len(found.buffers) == 5
+        assert (found.dictionary, found.delta) == (None, False)
 
 
 @pytest.mark.parametrize("one", [b"[]", b"{}", b'{"x":1,"sex":"f"}'])

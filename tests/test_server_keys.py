@@ -235,3 +235,44 @@ def test_an_unknown_id_is_hashed_and_compared_as_a_known_one_is(monkeypatch):
         assert ring.check(token) is None
     assert len(seen) == 4
     assert all(len(one) == len(other) == 64 for one, other in seen)
+
+
+def test_slots_of_the_rates_do_not_cluster():
+    import random
+
+    from dpoutlier.server.limits import RateLimit
+
+    rng, rate = random.Random(0), RateLimit(1, None)
+    ids = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz234567", k=10)).encode() for _ in range(5_000)]
+    assert len({rate._place(one) for one in ids}) > 4_000
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *[
+            (name + port, 200)
+            for name in ("localhost", "127.0.0.1", "[::1]", "LOCALHOST", "127.0.0.2")
+            for port in ("", ":81")
+        ],
+        *[
+            (name, 421)
+            for name in ("evil.example", "evil.example:8765", "localhost.evil.example", "127.0.0.1.evil.example", "")
+        ],
+    ],
+)
+def test_an_open_server_on_loopback_answers_for_its_own_names_only(host, status, tmp_path, file):
+    create_key(file, "*")
+    for where, keys, wanted in (
+        ("127.0.0.1", None, status),
+        ("localhost", None, status),
+        ("::1", None, status),
+        ("0.0.0.0", None, 200),
+        ("127.0.0.1", str(file), 200),
+    ):
+        app = loaded_app(models=(), host=where, keys=keys)
+        for path in ("/", "/healthz"):
+            found, _, answer = call(app, "GET", path, headers={"Host": host})
+            assert found == wanted
+            assert found == 200 or json.loads(answer)["error"]["code"] == "wrong-host"
+    assert call(loaded_app(models=()), "GET", "/healthz")[0] == 200  # no browser

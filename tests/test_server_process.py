@@ -177,10 +177,39 @@ def test_slow_and_large_heads_are_refused(server):
     for head in (b"X-A: " + b"a" * 100_000, b"".join(b"X-%d: 1\r\n" % i for i in range(200)) + b"\r\n\r\n"):
         assert b" 431 " in raw(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + head)
     assert b" 431 " in raw(server, b"GET /" + b"a" * 50_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert b" 400 " in raw(server, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
     answer = raw(server, b"rubbish\r\n\r\n")
     assert b" 400 " in answer
     assert b'"malformed-request"' in answer
     assert b"x-content-type-options: nosniff" in answer
+
+
+def test_trailers_are_no_headers_and_bounded(server, key):
+    head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
+    secret, body = b"Authorization: Bearer %s\r\n" % key.encode(), b"%x\r\n%s\r\n0\r\n" % (len(ONE), ONE)
+    close = b"Connection: close\r\n"
+    # Sent at once the request is whole before it is worked on, and in pieces it is not.
+    assert b" 401 " in raw(server, head + close + b"\r\n" + body + secret + b"\r\n")
+    assert b" 401 " in raw(server, head + close + b"\r\n", body + secret + b"\r\n", wait=0.2)
+    assert b" 200 " in raw(server, head + secret + close + b"\r\n" + body + b"X-Sum: 1\r\n\r\n")
+    assert b" 431 " in raw(server, head + secret + b"\r\n" + body + b"a: b\r\n" * 200 + b"\r\n")
+    assert b" 431 " in raw(server, head + secret + b"\r\n", body, b"a: " + b"b" * 40_000 + b"\r\n\r\n", wait=0.2)
+    assert b" 431 " in raw(server, head + secret + b"\r\n", body + b"a: ", *[b"b" * 8_000] * 9, wait=0.05)  # never ends
+    begin = time.monotonic()
+    assert b" 408 " in raw(server, head + secret + b"\r\n", body, *[b"a: b\r\n"] * 5, wait=0.4)
+    assert raw(server, head + b"\r\n", body, *[b"a: b\r\n"] * 5, wait=0.4).count(b" 401 ") == 1  # answered, then closed
+    assert time.monotonic() - begin < 8
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+        sent = 0
+        connection.sendall(head + b"\r\n0\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(2_000):
+                sent += connection.send(b"a: b\r\n" * 2_000)
+    assert sent < 16 << 20  # what lies in the buffers of the system
+    whole = raw(
+        server, head + secret + close + b"\r\n" + b"".join(b"1\r\n%c\r\n" % byte for byte in ONE) + b"0\r\n\r\n"
+    )
+    assert b" 200 " in whole
 
 
 def test_slow_bodies_are_refused(server, key):
@@ -349,6 +378,8 @@ def test_a_killed_worker_is_replaced_and_no_answer_is_wrong(server, key, folder)
             time.sleep(0.1)
     assert len(server.workers()) == 2
     assert before[0] not in server.workers()
+    died = [(one["worker"], one["exit_code"]) for one in server.log() if one["event"] == "worker-died"]
+    assert died == [(before[0], -signal.SIGKILL)]
     assert len(load.answers) > 200
     assert set(load.answers) == {(200, right)}
     assert len(load.failures) < 50  # those that were under way
@@ -361,7 +392,7 @@ def test_a_stop_finishes_what_is_under_way(folder, tmp_path):
         tmp_path, folder / "a.dpo", "--open", "--workers", 2, "--audit", tmp_path / "audit.jsonl"
     ).start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
-        head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: [::1]\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         connection.sendall(head % len(ONE) + ONE[:10])
         time.sleep(0.3)
         server.process.send_signal(signal.SIGTERM)
@@ -456,19 +487,74 @@ def test_what_cannot_be_served_is_refused_before_the_start(folder, tmp_path):
         assert "cannot listen" in refused(model, "--open", "--port", taken.getsockname()[1])
     assert "go together" in refused(model, "--open", "--tls-cert", model)
     assert "in PEM" in refused(model, "--open", "--tls-cert", model, "--tls-key", model)
-    assert "audit" in refused(model, "--open", "--audit", tmp_path / "no" / "audit.jsonl", "--port", 0, code=1)
+    assert "give one of the two" in refused(model, "--open", "--keys", model)
+    assert f"--tls-cert {tmp_path / 'none'}" in refused(
+        model, "--open", "--tls-cert", tmp_path / "none", "--tls-key", model
+    )
+    assert f"--tls-key {tmp_path / 'none'}" in refused(
+        model, "--open", "--tls-cert", model, "--tls-key", tmp_path / "none"
+    )
+    for host in ("198.51.100.7", "no.such.host.invalid"):
+        told = refused(model, "--open", "--host", host, "--port", 0)
+        assert "--host" in told
+        assert "--port" not in told
 
 
-def test_without_the_extra_it_says_what_to_install(folder):
+def test_an_audit_log_that_cannot_be_used_is_named(folder, tmp_path):
+    model, other = folder / "a.dpo", tmp_path / "notes.txt"
+    other.write_text("some notes\n")
+    absent = tmp_path / "no" / "audit.jsonl"
+    for path, what in (
+        (absent, "in a folder that is there"),
+        (other, "is no audit log"),
+        (tmp_path, "cannot be written"),
+    ):
+        told = refused(model, "--open", "--audit", path, "--port", 0)
+        assert f"--audit {path}" in told
+        assert what in told
+    assert other.read_text() == "some notes\n"
+    told = refused(model, "--open", "--audit", "/dev/full", "--port", 0)
+    assert "--audit /dev/full cannot be written: No space left" in told
+
+
+def test_what_is_told_at_the_start(folder, monkeypatch, capfd):
+    from dpoutlier.server import run
+
+    told = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: told.append("runs"))
+    real = run.Shelf.load_all
+    monkeypatch.setattr(
+        run.Shelf, "load_all", lambda shelf: told.extend(capfd.readouterr().err.splitlines()) or real(shelf)
+    )
+    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
+    monkeypatch.setenv("DPOUTLIER_SERVER", "")
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    try:
+        for host, encrypted in (("127.0.0.1", True), ("0.0.0.0", False)):
+            told.clear()
+            run.serve(Settings((("a", str(folder / "a.dpo")),), host=host, port=0))
+            assert told[-1] == "runs"
+            assert json.loads(told[0])["event"] == "starting"  # before anything that takes long
+            events = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
+            assert ("not-encrypted" in events) == (not encrypted)
+            assert "listening" in events
+    finally:
+        for number, handler in zip((signal.SIGTERM, signal.SIGINT), handlers, strict=True):
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("absent", ["fastapi", "httptools"])
+def test_without_the_extra_it_says_what_to_install(folder, absent):
     code = (
         "import importlib.util as u, sys; real = u.find_spec; "
-        "u.find_spec = lambda name, *more: None if name == 'fastapi' else real(name, *more); "
+        "u.find_spec = lambda name, *more: None if name == '" + absent + "' else real(name, *more); "
         f"sys.argv = ['dpoutlier', 'serve', {str(folder / 'a.dpo')!r}, '--open']; "
         "from dpoutlier.cli.app import main; main()"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ran.returncode == 2
     assert "pip install 'dpoutlier[server]'" in ran.stderr
+    assert absent in ran.stderr
 
 
 @pytest.mark.slow

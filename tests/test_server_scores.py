@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, load, merge
 from dpoutlier.exceptions import PointsError
-from server_process import call, loaded_app
+from server_process import call, called, loaded_app
 
 ARROW = "application/vnd.apache.arrow.stream"
 NAMES = ["age", "bmi", "sex", "stage"]
@@ -286,3 +286,114 @@ def test_a_head_request_has_no_body_and_other_methods_are_refused(app):
         assert headers["cache-control"] == "no-store"
         assert "access-control-allow-origin" not in headers
         assert "server" not in headers
+
+
+def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
+    import threading
+
+    app = loaded_app(
+        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+    )
+    served, seen = app.routes.shelf.get("a"), []
+    of_columns = type(served.scorer()).of_columns
+
+    class Watched:
+        def of_columns(self, columns):
+            seen.append(threading.current_thread() is threading.main_thread())
+            return of_columns(served.scorer_(), columns)
+
+    served.scorer_, served.scorer = served.scorer, lambda **_: Watched()
+    ask = {"headers": {"Content-Type": "application/json"}}
+
+    def inline(body):
+        seen.clear()
+        assert call(app, "POST", "/v1/models/a/score", body=body, **ask)[0] == 200
+        return seen == [True]
+
+    slow = served.seconds_per_byte["json"] = 1e-5
+    padded = b'{"points":[]}' + b" " * 3_000
+    small, large = (b'{"points":[' + b",".join([b"[0.5]"] * n) + b"]}" for n in (100, 2_000))
+    for _ in range(100):
+        assert not inline(padded)
+    assert served.seconds_per_byte["json"] == slow
+    for _ in range(300):  # bodies like others, and fast: these tell something
+        inline(small)
+    assert inline(small)
+    assert served.seconds_per_byte["json"] >= 5e-8
+    served.seconds_per_byte["json"] = 0.0
+    assert not inline(large)
+
+
+def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, monkeypatch):
+    import asyncio
+    import threading
+
+    from dpoutlier.server import routes
+
+    app = loaded_app(
+        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+    )
+    go_on = threading.Event()
+    monkeypatch.setattr(routes, "explanations_body", lambda *_: b"{}" if go_on.wait(20) else b"")
+    ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
+    large = {**ask, "body": b'{"points":[' + b",".join([b"[0.5]"] * 5_000) + b"]}"}
+
+    async def all_of_it():
+        waiting = [asyncio.create_task(called(app, "POST", "/v1/models/a/explain", **ask)) for _ in range(12)]
+        refused, _ = await asyncio.wait(waiting, timeout=1)
+        scored = [await asyncio.wait_for(called(app, "POST", "/v1/models/a/score", **large), 5) for _ in range(4)]
+        go_on.set()
+        return [one.result() for one in refused], [one[0] for one in scored], [(await one)[0] for one in waiting]
+
+    refused, scored, explained = asyncio.run(all_of_it())
+    assert [one[0] for one in refused] == [503] * 3
+    assert all(one[1]["retry-after"] == "5" for one in refused)
+    assert scored == [200] * 4
+    assert sorted(explained) == [200] * 9 + [503] * 3
+    assert call(app, "POST", "/v1/models/a/explain", **ask)[0] == 200
+    assert app.routes.bodies.held == 0
+
+
+def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
+    from dpoutlier.server import metrics
+    from dpoutlier.server.app import _look
+    from dpoutlier.server.shelf import Served
+
+    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    content = path.read_bytes()
+    app = loaded_app(models=(("a", str(path)),))
+    shelf, guard = app.routes.shelf, app.routes.guard
+
+    def look():
+        capfd.readouterr()
+        for _ in range(3):
+            _look(shelf, guard, None)
+        events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+        status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
+        assert status == 200
+        events = [one for one in events if one["event"] != "request"]
+        return events, metrics.MODEL_CURRENT.labels("a")._value.get()
+
+    path.unlink()
+    (gone,), current = look()
+    assert (gone["event"], gone["model"], current) == ("model-file-missing", "a", 0)
+    path.write_bytes(content)
+    (back,), current = look()
+    assert (back["event"], current) == ("model-loaded", 1)
+    path.write_bytes(b"no model")
+    (broken,), current = look()
+    assert (broken["event"], current) == ("model-failed", 0)
+    assert str(path) in broken["message"]
+
+    def burst(*_):
+        raise ZeroDivisionError("unforeseen")
+
+    monkeypatch.setattr(Served, "load", burst)
+    path.write_bytes(content)
+    (odd,), current = look()
+    assert (odd["event"], odd["error"], odd["message"], current) == (
+        "model-failed",
+        "ZeroDivisionError",
+        "unforeseen",
+        0,
+    )

@@ -19,7 +19,11 @@ class Batch(NamedTuple):
     rows: int
     compressed: bool
     buffers: list[tuple[int, int]]
-    """Offset and length of each, if they are compressed; else left out."""
+    """Offset and length of each."""
+    dictionary: int | None
+    """The id of the dictionary, if it is a batch of one."""
+    delta: bool
+    """Whether it is to be added to the dictionary as it was."""
 
 
 class _Table:
@@ -67,12 +71,13 @@ def batch_of(metadata: Any) -> Batch:
         raise ValueError
     message = _Table(data, _i32.unpack_from(data)[0])
     kind, batch = message.number(1, _u8), message.table(2)
+    dictionary, delta = None, False
     if kind == DICTIONARY_BATCH and batch is not None:
+        dictionary, delta = batch.number(0, _i64), batch.number(2, _u8) != 0
         batch = batch.table(1)
     if batch is None or kind not in {RECORD_BATCH, DICTIONARY_BATCH}:
         raise ValueError
     rows = batch.number(0, _i64)
     if rows < 0:
         raise ValueError
-    compressed = batch.field(3) != 0
-    return Batch(rows, compressed, batch.pairs(2) if compressed else [])
+    return Batch(rows, batch.field(3) != 0, batch.pairs(2), dictionary, delta)

@@ -45,14 +45,17 @@ def serve(
         from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
         from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
 
-        if (keys is None) == (not open_):
+        if keys is not None and open_:
+            raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
+        if keys is None and not open_:
             raise InvalidParameterError(
                 "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
             )
-        absent = [name for name in ("fastapi", "uvicorn", "prometheus_client") if find_spec(name) is None]
+        absent = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
         if absent:
             raise InvalidParameterError(
-                f"the server needs {', '.join(absent)}, which is not installed: pip install 'dpoutlier[server]'"
+                f"the server needs what is not installed ({', '.join(absent)}): pip install 'dpoutlier[server]', or "
+                "'.[server]' where its source is."
             )
         from dpoutlier.server.run import serve as run  # noqa: PLC0415
         from dpoutlier.server.settings import Settings  # noqa: PLC0415

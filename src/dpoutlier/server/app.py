@@ -21,6 +21,7 @@ from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
+from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.logs import flush, log, where
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
@@ -31,6 +32,8 @@ __all__ = ["app_from_environment", "create_app"]
 
 LOOK, RETRY = 0.5, 1.0
 """Seconds between looks at files that may have been replaced, and before a worker that cannot start gives up."""
+
+LONGEST_MESSAGE = 1000
 
 
 class Lean(APIRoute):
@@ -75,7 +78,7 @@ def create_app(settings: Settings) -> Envelope:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-            routes.threads.shutdown()
+            routes.close()
             if audit is not None:
                 audit.sync()
             metrics.tally.write()
@@ -115,8 +118,12 @@ def create_app(settings: Settings) -> Envelope:
     score = app.router.routes[0]
     assert isinstance(score, Lean)
 
+    local = settings.keys is None and is_loopback(settings.host)
+
     async def routed(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            if local:
+                check_host(scope["headers"])
             asked, place = scope["method"], scope["path"].split("/")
             if asked == "POST" and len(place) == 5 and place[:3] == ["", "v1", "models"] and place[4] == "score":
                 scope["path_params"] = {"model": place[3]}  # the way that most requests go, without a search
@@ -179,12 +186,23 @@ def _look(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
     keys = guard.refresh()
     if keys is not None:
         log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
+    for name in shelf.vanished():
+        metrics.MODEL_CURRENT.labels(name).set(0)
+        log(
+            "model-file-missing",
+            "warning",
+            model=name,
+            message="its file is gone; the model as it was goes on answering.",
+        )
     for name, path in shelf.changed():
         error = shelf.reload(name, path)
         result = "loaded" if error is None else "failed"
         metrics.LOADS.labels(name, result).inc()
         metrics.MODEL_CURRENT.labels(name).set(error is None)
-        log(f"model-{result}", "info" if error is None else "error", model=name, error=error)
+        if error is None:
+            log("model-loaded", model=name)
+        else:  # its text is about a file of the custodian's, and no query
+            log("model-failed", "error", model=name, message=str(error)[:LONGEST_MESSAGE], **where(error))
     if audit is not None:
         audit.sync()
 

@@ -10,7 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier import tables
+from dpoutlier.domain import Domain
 from dpoutlier.flatbuffers import Batch, batch_of
+from dpoutlier.server.arrow_dictionaries import DictionaryColumn
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.server.shelf import Served
@@ -19,23 +21,39 @@ __all__ = ["arrow_points"]
 
 MOST_MESSAGES, MOST_COLUMNS = 10_000, 20_000
 MOST_LAYOUTS, LONGEST_LAYOUT = 32, 1 << 16
+ONE_DICTIONARY = (
+    "a column of the Arrow stream must have one dictionary, which comes once and whole; unify the dictionaries of its chunks, or "
+    "send plain text."
+)
 NO_STREAM = "the body is no Arrow IPC stream, or it is damaged or cut short."
 
 
 def arrow_points(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Points:
     """The points of a body; other columns are not even decoded."""
     try:
-        table = _table(body, served, most_rows, most_bytes)
+        return _points(_table(body, served, most_rows, most_bytes), served.domain)
     except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError):
-        table = None
-    if table is None:
-        raise Refusal("malformed-body", NO_STREAM)
-    columns = _floats(table) if isinstance(table, pa.RecordBatch) else tables.columns(table, served.domain)
-    return Points(columns, lambda row, j: table.column(j)[row].as_py())
+        pass
+    raise Refusal("malformed-body", NO_STREAM)
 
 
-def _floats(batch: Any) -> list[NDArray[np.float64]]:
-    return [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+def _points(table: Any, domain: Domain) -> Points:
+    if isinstance(table, pa.RecordBatch):
+        columns: list[NDArray[np.float64]] = [column.to_numpy(zero_copy_only=False) for column in table.columns]
+        return Points(columns, lambda row, j: table.column(j)[row].as_py())
+    coded: dict[int, DictionaryColumn] = {}
+    for j, column in enumerate(table.columns):
+        if not pa.types.is_dictionary(column.type):
+            column.validate(full=True)
+            continue
+        category = domain.category(j)
+        coded[j] = DictionaryColumn(column, category)
+        stand_in = pa.nulls(table.num_rows, pa.float64() if category is None else pa.string())
+        table = table.set_column(j, domain.labels[j], stand_in)
+    columns = tables.columns(table, domain)
+    for j, found in coded.items():
+        columns[j] = found.numbers
+    return Points(columns, lambda row, j: coded[j].value(row) if j in coded else table.column(j)[row].as_py())
 
 
 class Layout(NamedTuple):
@@ -67,7 +85,7 @@ def _table(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
         table = pa.ipc.open_stream(buffer, options=options).read_all()
         table = table.select([wanted.index(place) for place in layout.places])
-    table.validate(full=True)
+    table.validate()
     return table if served.domain.names is not None else table.rename_columns(list(served.domain.labels))
 
 
@@ -105,8 +123,13 @@ def _layout(message: Any, served: Served) -> Layout:
 def _checked(messages: Iterator[Any], most_rows: int, most_bytes: int) -> Iterator[Any]:
     """The messages that follow, after a look at their heads: how many rows, and how many bytes once inflated."""
     rows = size = 0
+    dictionaries: set[int] = set()
     for message in messages:
         batch = batch_of(message.metadata)
+        if batch.dictionary is not None:
+            if batch.delta or batch.dictionary in dictionaries:  # each would be put together with those before it
+                raise Refusal("malformed-body", ONE_DICTIONARY)
+            dictionaries.add(batch.dictionary)
         rows += batch.rows if message.type == "record batch" else 0
         if batch.rows > most_rows or rows > most_rows:
             raise too_many_rows(most_rows)
@@ -114,6 +137,8 @@ def _checked(messages: Iterator[Any], most_rows: int, most_bytes: int) -> Iterat
             size += _inflated_size(batch, message.body)
             if size > most_bytes:
                 raise Refusal("too-large", f"the Arrow stream must have at most {most_bytes} bytes after inflation.")
+        elif sum(length for _, length in batch.buffers) > message.body.size:  # one that is used for several columns
+            raise ValueError
         yield message
 
 
@@ -134,6 +159,11 @@ def _inflated_size(batch: Batch, body: Any) -> int:
 def _check_type(field: Any) -> None:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     is_ = pa.types
+    if is_.is_decimal(kind) and not 0 <= kind.scale <= kind.precision:
+        raise Refusal(
+            "malformed-body",
+            f"column {cut(field.name)} has the Arrow type {cut(str(kind))}; its scale must lie between 0 and its precision.",
+        )
     plain = (
         is_.is_integer(kind)
         or is_.is_floating(kind)

@@ -18,7 +18,9 @@ from dpoutlier.exceptions import DpoutlierError
 __all__ = ["FIRST", "AuditError", "AuditLog", "Verified", "verify"]
 
 FIRST = "0" * 64
-LONGEST_LINE = 1 << 14
+TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
+"""Bytes that are read first to find the last entry, and at most."""
+OPENING = b'{"seq":'
 FIELDS = ("request_id", "key", "model", "release", "route", "rows", "status")
 
 
@@ -82,20 +84,40 @@ class AuditLog:
         size = os.fstat(self.file).st_size
         if size == self._known[0]:
             return self._known[1:]
-        tail = os.pread(self.file, min(size, LONGEST_LINE), max(0, size - LONGEST_LINE))
-        whole, newline, torn = tail.rpartition(b"\n")
+        whole, newline, torn = self._tail(size).rpartition(b"\n")
         last = whole.rpartition(b"\n")[2]
         if newline:
             entry = json.loads(last)
             seq, head = int(entry["seq"]), str(entry["hash"])
-        else:
+        elif OPENING.startswith(torn[: len(OPENING)]):
             seq, head = 0, FIRST
+        else:
+            raise ValueError("no entry")
         if torn:
             os.ftruncate(self.file, size - len(torn))
             self._write(seq + 1, head, "repair", {"torn": torn.decode("utf-8", "replace")})
             return self._known[1:]
         self._known = (size, seq, head)
         return seq, head
+
+    def _tail(self, size: int) -> bytes:
+        """The end of the file, from before its last whole line."""
+        window = TAIL
+        while True:
+            tail = os.pread(self.file, min(size, window), max(0, size - window))
+            if window >= size or tail.count(b"\n") > 1:
+                return tail
+            if window >= LONGEST_TAIL:
+                raise ValueError("no entry")
+            window *= 4
+
+    def check(self) -> None:
+        """See that the file is a log that can be gone on with; ValueError, KeyError or TypeError if it is none."""
+        fcntl.flock(self.file, fcntl.LOCK_EX)
+        try:
+            self._last()
+        finally:
+            fcntl.flock(self.file, fcntl.LOCK_UN)
 
     def sync(self) -> None:
         """See that what was written is on the disk."""

@@ -101,7 +101,7 @@ class BodyReader:
         if declared is not None and (not declared.isdigit() or len(declared) > 18 or int(declared) > self.most):
             if not complete and header(headers, b"expect") is None:
                 await self._drain(receive)
-            raise self._too_large()
+            raise self.too_large()
         if complete:
             return await self._body(receive, inflate)
         try:
@@ -113,7 +113,7 @@ class BodyReader:
             unread = True
         if unread:
             await self._drain(receive)
-            raise self._too_large()
+            raise self.too_large()
         raise Refusal(
             "too-slow", f"the body must arrive within {self.seconds:g} seconds.", ((b"connection", b"close"),)
         )
@@ -123,7 +123,7 @@ class BodyReader:
         if message["type"] == "http.request" and not message.get("more_body") and inflate is None:
             body: bytes = message.get("body", b"")
             if len(body) > self.most:
-                raise self._too_large()
+                raise self.too_large()
             self._hold(len(body))
             return body
         return await self._rest(message, receive, inflate)
@@ -145,7 +145,7 @@ class BodyReader:
                 piece = message.get("body", b"")
                 for part in (piece,) if inflate is None else self._inflated(inflate, piece):
                     if size + len(part) > self.most:
-                        raise Unread if message.get("more_body") else self._too_large()
+                        raise Unread if message.get("more_body") else self.too_large()
                     self._hold(len(part))
                     size += len(part)
                     pieces.append(part)
@@ -196,7 +196,8 @@ class BodyReader:
             return
         raise Refusal("malformed-body", "the body is said to be gzip, and is not.")
 
-    def _too_large(self) -> Refusal:
+    def too_large(self) -> Refusal:
+        """What to say of a body that has too many bytes."""
         return Refusal(
             "too-large",
             f"the body must have at most {self.most} bytes, also after inflation. Send the points in several requests.",

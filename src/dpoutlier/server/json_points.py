@@ -8,12 +8,13 @@ from pydantic_core import from_json
 
 from dpoutlier.domain import Domain
 from dpoutlier.server.points import Points, absent_column, columns_of_values, too_many_rows
-from dpoutlier.server.refusals import Refusal
+from dpoutlier.server.refusals import Refusal, cut
 
 __all__ = ["json_points"]
 
 SPARE_BRACKETS = 1000
 """Within text, say."""
+LONGEST_NUMBER = 40
 FORM = 'send {"points": [{"feature": value, ...}, ...]} or {"points": [[value, ...], ...]}'
 
 
@@ -30,6 +31,12 @@ def json_points(body: bytes, domain: Domain, person: str | None, most_rows: int)
     points = content.get("points")
     if not isinstance(points, list):
         raise Refusal("malformed-body", f"the body must have a list of points: {FORM}.")
+    if len(content) > 1:
+        other = next(name for name in content if name != "points")
+        raise Refusal(
+            "bad-parameter",
+            f"unknown key {cut(other)} beside the points; parameters go into the query string: ?{_parameter(content, other)}.",
+        )
     if len(points) > most_rows:
         raise too_many_rows(most_rows)
     kinds = set(map(type, points))
@@ -40,6 +47,14 @@ def json_points(body: bytes, domain: Domain, person: str | None, most_rows: int)
     else:
         raise Refusal("malformed-body", f"all points must be objects, or all lists: {FORM}.")
     return Points(columns_of_values(values, domain), lambda row, j: values[j][row])
+
+
+def _parameter(content: dict[str, Any], other: str) -> str:
+    """How it would be given, if it is a parameter."""
+    value = content[other]
+    if other in {"threshold", "target_fpr"} and type(value) in {int, float} and len(repr(value)) < LONGEST_NUMBER:
+        return f"{other}={value!r}"
+    return "missing=null" if other == "missing" else "threshold=1"
 
 
 def _by_name(points: list[dict[str, Any]], domain: Domain) -> list[list[Any]]:

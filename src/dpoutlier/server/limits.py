@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import mmap
 import os
 import time
@@ -18,7 +19,7 @@ SLOT = Struct("<16sdd")
 
 
 class RateLimit:
-    """At most ``rate`` requests a second, and as many at once. Each key has a slot, found by its id."""
+    """At most ``rate`` requests a second, and as many at once. Each key has a slot, found by a hash of its id."""
 
     def __init__(self, rate: float, folder: str | None) -> None:
         self.rate, self.burst = rate, max(1.0, rate)
@@ -57,7 +58,7 @@ class RateLimit:
         return wait
 
     def _place(self, key: bytes) -> int:
-        first = int.from_bytes(key, "little") % SLOTS
+        first = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little") % SLOTS
         for step in range(SLOTS):
             place = (first + step) % SLOTS * SLOT.size
             known = self.table[place : place + 16].rstrip(b"\0")

@@ -57,6 +57,7 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
         408: "The body came too slowly.",
         413: "Too many bytes or points.",
         415: "A kind or encoding of body that is not known.",
+        421: "Asked for under another name than localhost, without keys.",
         429: "Too many requests with this key.",
         431: "Headers too large.",
         503: "Stopping, overloaded or not ready.",
@@ -66,7 +67,7 @@ def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 def _described(summary: str, answer: Any, *statuses: int, **extra: Any) -> dict[str, Any]:
     responses: dict[int | str, dict[str, Any]] = {200: {"model": answer, "description": "The answer."}}
-    return {"summary": summary, "responses": responses | _errors(*statuses, 431, 503), "openapi_extra": extra}
+    return {"summary": summary, "responses": responses | _errors(*statuses, 421, 431, 503), "openapi_extra": extra}
 
 
 BEARER: dict[str, Any] = {"security": [{"key": []}, {}]}

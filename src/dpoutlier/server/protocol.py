@@ -64,6 +64,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.limits = _limits()
         self.timer: TimerHandle | None = None
         self.in_head, self.head_bytes, self.refused = True, 0, False
+        self.idle_bytes, self.trailer_bytes, self.trailers, self.got_body = 0, 0, 0, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(OneWrite(transport))  # type: ignore[arg-type] # has all that is asked of it
@@ -79,40 +80,53 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.refused or self.transport.is_closing():
             return
+        self.got_body = False
         super().data_received(data)
         if self.refused or self.transport.is_closing():
             return
         if self.in_head:
             self.head_bytes += len(data)
-            if self.head_bytes > self.limits.header_bytes:
-                self._refuse(
-                    "headers-too-large", f"headers must have at most {self.limits.header_bytes} bytes together."
-                )
-                return
+        else:  # what is neither body nor a whole trailer is kept by the parser until its line ends
+            self.idle_bytes = 0 if self.got_body else self.idle_bytes + len(data)
+        if max(self.head_bytes if self.in_head else 0, self.idle_bytes) > self.limits.header_bytes:
+            self._too_large()
+            return
         if self.timer is None and (self.in_head or self.cycle is None or self.cycle.response_complete):
             self._start_timer()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.in_head, self.head_bytes = True, 0
+        self.idle_bytes, self.trailer_bytes, self.trailers = 0, 0, 0
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.in_head:
+            super().on_header(name, value)
+            return
+        self.trailer_bytes += len(name) + len(value) + 4  # one that follows the body: nothing here means anything
+        self.trailers += 1
+        if self.trailer_bytes > self.limits.header_bytes or self.trailers > MOST_HEADERS:
+            self._too_large()
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
         self.in_head = False
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > self.limits.header_bytes or len(self.headers) > MOST_HEADERS:
-            self._refuse(
-                "headers-too-large",
-                f"headers must have at most {self.limits.header_bytes} bytes together, and be at most {MOST_HEADERS}.",
-            )
+            self._too_large()
+            return
+        if sum(name == b"host" for name, _ in self.headers) > 1:
+            self._refuse("malformed-request", "a request must have one Host header.")
             return
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self.got_body = True
         if not self.refused:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self.got_body = True
         if not self.refused:
             self.scope["complete"] = True  # type: ignore[typeddict-unknown-key] # the body need not be waited for
             super().on_message_complete()
@@ -144,11 +158,26 @@ class BoundedProtocol(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._refuse("too-slow", f"headers must arrive within {self.limits.header_seconds:g} seconds.")
 
+    def _too_large(self) -> None:
+        if not self.refused:
+            most = self.limits.header_bytes
+            self._refuse(
+                "headers-too-large",
+                f"headers must have at most {most} bytes together, and be at most {MOST_HEADERS}; so must trailers.",
+            )
+
     def _refuse(self, code: str, message: str) -> None:
-        """Answer and close, without a request."""
+        """Answer and close, without a request. One that has begun is ended as if its client had left."""
         self.refused = True
         self._stop_timer()
         tally.refused(code)
+        if self.cycle is not None and not self.in_head:
+            if self.cycle.response_started:
+                self.transport.close()
+                self.loop.call_later(LINGER, self.transport.abort)
+                return
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
         body = error_body(code, message)
         own = [JSON, (b"content-length", str(len(body)).encode()), (b"connection", b"close"), *SECURITY]
         head = b"".join(b"%s: %s\r\n" % pair for pair in own)

@@ -25,6 +25,7 @@ CODES = {
     "too-large": 413,
     "too-many-rows": 413,
     "unsupported-type": 415,
+    "wrong-host": 421,
     "too-many-requests": 429,
     "headers-too-large": 431,
     "failed": 500,

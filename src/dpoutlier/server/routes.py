@@ -38,9 +38,15 @@ Handler = Callable[[Scope, Receive], Awaitable[Reply]]
 SHORT = 0.002
 """Seconds of work that the thread which serves all requests does itself; longer work goes to another."""
 OVERHEAD = 0.0003
+LARGEST_SHORT = 10_000
+"""Bytes of a body that may be short work, however fast those before it were: some 13 milliseconds with the slowest models."""
 GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
-"""Seconds for a byte, before any was measured."""
+"""Seconds for a byte, before any was measured, and at least."""
+DENSE = 32
+"""Bytes for a value. Bodies that have more are padded, and being fast at them means nothing."""
 AT_ONCE = 2
+MOST_EXPLAINS = 8
+"""Requests for explanations that wait in a worker: each may take seconds, and one is worked on at a time."""
 NO_MODEL = "there is no model of that id, or this key is not for it. GET /v1/models lists those that it is for."
 TEXT = ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),)
 
@@ -61,6 +67,7 @@ class Routes:
         self.bodies = BodyReader(settings.max_bytes, settings.body_seconds, 8 * settings.max_bytes)
         self.rate = RateLimit(settings.rate, settings.shared)
         self.threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="score")
+        self.explaining, self.explainer = 0, ThreadPoolExecutor(1, thread_name_prefix="explain")
         self.reasons: list[str] = ["starting"]
         self.extra_reasons: Callable[[], list[str]] = list
 
@@ -141,11 +148,12 @@ class Routes:
             values = np.empty((len(points), served.domain.n_features), object)
             for j in range(served.domain.n_features):
                 values[:, j] = [points.value(row, j) for row in range(len(points))]
+            if sum(len(value) for value in values.flat if isinstance(value, str)) > self.settings.max_bytes:
+                raise self.bodies.too_large()  # by a dictionary of long texts
             return explanations_body(served, points, values), len(points)
 
-        loop = asyncio.get_running_loop()
         try:
-            answer, exchange.rows = await loop.run_in_executor(self.threads, work)
+            answer, exchange.rows = await self._explain(work)
         finally:
             self.bodies.release(body)
         return Reply(answer)
@@ -161,8 +169,8 @@ class Routes:
         """The model of a request, if the key is for it; what is not is not told from what does not exist."""
         exchange: Exchange = scope["exchange"]
         key, name = self._key(scope), scope["path_params"]["model"]
-        exchange.audited = audited
         self.rate.take(key.id)
+        exchange.audited = audited  # and not before: who may ask no more must not fill the disk either
         served = self.shelf.get(name) if key.may_use(name) else None
         if served is None:
             raise Refusal("unknown-model", NO_MODEL)
@@ -175,22 +183,42 @@ class Routes:
         read = json_points if kind == "json" else csv_points
         return read(body, served.domain, served.person, most_rows)
 
+    async def _explain(self, work: Callable[[], tuple[bytes, int]]) -> tuple[bytes, int]:
+        """In a thread of its own, so that scores need not wait for it."""
+        if self.explaining > MOST_EXPLAINS:
+            raise Refusal(
+                "unavailable",
+                f"{MOST_EXPLAINS} requests for explanations wait already; try again.",
+                ((b"retry-after", b"5"),),
+            )
+        self.explaining += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.explainer, work)
+        finally:
+            self.explaining -= 1
+
+    def close(self) -> None:
+        """Wait for what is being worked on."""
+        self.threads.shutdown()
+        self.explainer.shutdown()
+
     async def _run(
         self, work: Callable[[], tuple[bytes, int]], served: Served, kind: str, size: int
     ) -> tuple[bytes, int]:
         """Short work at once, and long work in another thread, by how long the last bodies of that kind took."""
         pace = served.seconds_per_byte
-        if pace.get(kind, GUESSED[kind]) * size > SHORT:
-            return await asyncio.get_running_loop().run_in_executor(self.threads, _timed, work, pace, kind, size)
-        return _timed(work, pace, kind, size)
+        if size > LARGEST_SHORT or pace.get(kind, GUESSED[kind]) * size > SHORT:
+            return await asyncio.get_running_loop().run_in_executor(self.threads, _timed, work, served, kind, size)
+        return _timed(work, served, kind, size)
 
 
-def _timed(work: Callable[[], tuple[bytes, int]], pace: dict[str, float], kind: str, size: int) -> tuple[bytes, int]:
-    begin = time.thread_time()
+def _timed(work: Callable[[], tuple[bytes, int]], served: Served, kind: str, size: int) -> tuple[bytes, int]:
+    pace, begin = served.seconds_per_byte, time.thread_time()
     found = work()
-    seconds = max(time.thread_time() - begin - OVERHEAD, 0.0) / max(size, 1)
-    known = pace.get(kind, seconds)
-    pace[kind] = known + (0.5 if seconds > known else 0.05) * (seconds - known)
+    seconds = max((time.thread_time() - begin - OVERHEAD) / max(size, 1), GUESSED[kind])
+    known = pace.get(kind, GUESSED[kind])
+    if seconds > known or size <= DENSE * found[1] * served.domain.n_features:
+        pace[kind] = known + (0.5 if seconds > known else 0.05) * (seconds - known)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -15,8 +16,9 @@ from typing import Any
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.hosts import is_loopback
 from dpoutlier.server.keys import read_keys
-from dpoutlier.server.logs import UVICORN_LOGS, log
+from dpoutlier.server.logs import UVICORN_LOGS, log, where
 from dpoutlier.server.settings import VARIABLE, Settings
 from dpoutlier.server.shelf import Shelf
 
@@ -46,14 +48,37 @@ def _check(settings: Settings) -> None:
         read_keys(Path(settings.keys))
     if (settings.tls_cert is None) != (settings.tls_key is None):
         raise InvalidParameterError("--tls-cert and --tls-key go together: give both, or none.")
+    for option, path in (("--tls-cert", settings.tls_cert), ("--tls-key", settings.tls_key)):
+        if path is not None and not os.access(path, os.R_OK):
+            raise InvalidParameterError(f"{option} {path}: there is no such file, or this user may not read it.")
     if settings.tls_cert is not None:
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key)
         except (ssl.SSLError, OSError) as error:
             raise bad("--tls-cert and --tls-key", "a certificate and its key, in PEM", str(error)) from None
     if settings.audit is not None:
-        AuditLog(settings.audit).close()
+        _audit(settings.audit).close()
+    log("starting", models=len(settings.models), message="loading models; the first time, kernels are compiled.")
     Shelf(settings).load_all()
+
+
+def _audit(path: str, event: str | None = None, **fields: Any) -> AuditLog:
+    """The audit log, with an entry if one is given."""
+    try:
+        audit = AuditLog(path)
+        audit.check()
+        if event is not None:
+            audit.append(event, **fields)
+    except OSError as error:
+        what = (
+            f"cannot be written: {error.strerror}. Give a file in a folder that is there, with space left, and where this user "
+            "may write."
+        )
+    except (ValueError, KeyError, TypeError):
+        what = "is no audit log: its last line is no entry. Give a new file, or one that a server has written."
+    else:
+        return audit
+    raise InvalidParameterError(f"--audit {path} {what}")
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -65,9 +90,13 @@ def _bind(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         what = getattr(error, "strerror", None) or str(error)
-        raise InvalidParameterError(
-            f"cannot listen on {host}, port {port}: {what}. Choose another with --port."
-        ) from None
+        about_port = isinstance(error, OverflowError) or error.errno in {errno.EADDRINUSE, errno.EACCES}
+        remedy = (
+            "Choose another port with --port."
+            if about_port
+            else "Give an address of this machine with --host, as 127.0.0.1."
+        )
+        raise InvalidParameterError(f"cannot listen on {host}, port {port}: {what}. {remedy}") from None
     listening.set_inheritable(True)
     return listening
 
@@ -93,12 +122,18 @@ def _run(settings: Settings, listening: socket.socket) -> None:
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    audit = None if settings.audit is None else AuditLog(settings.audit)
-    described: dict[str, Any] = {"workers": settings.workers, "models": [name for name, _ in settings.models]}
+    described: dict[str, Any] = {"workers": settings.workers, "models": len(settings.models)}
+    audit = None if settings.audit is None else _audit(settings.audit, "start", **described)
     if audit is None:
         log("no-audit-log", "warning", message="there is no audit log; --audit FILE makes one.")
-    else:
-        audit.append("start", **described)
+    if settings.tls_cert is None and not is_loopback(settings.host):
+        log(
+            "not-encrypted",
+            "warning",
+            host=settings.host,
+            message="other machines can reach this server, and what they send is not encrypted; give --tls-cert and --tls-key, or "
+            "listen on 127.0.0.1 behind a proxy that speaks TLS.",
+        )
     scheme = "https" if settings.tls_cert else "http"
     log("listening", host=settings.host, port=settings.port, scheme=scheme, **described)
     try:
@@ -110,6 +145,13 @@ def _run(settings: Settings, listening: socket.socket) -> None:
             Server(config).run(sockets=[listening])
     finally:
         if audit is not None:
-            audit.append("stop")
-            audit.sync()
-            audit.close()
+            _stopped(audit)
+
+
+def _stopped(audit: AuditLog) -> None:
+    try:
+        audit.append("stop")
+        audit.sync()
+        audit.close()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        log("audit-failed", "critical", **where(error))

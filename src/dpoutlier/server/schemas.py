@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 __all__ = ["ErrorAnswer", "Explanations", "Health", "ModelDetail", "ModelList", "PointsIn", "Scores"]
 
@@ -22,6 +22,8 @@ class Out(BaseModel):
 
 class PointsIn(In):
     """Points by the names of the features, or as lists in their order. null is a missing value."""
+
+    model_config = ConfigDict(extra="forbid")
 
     points: list[dict[str, Value]] | list[list[Value]]
 

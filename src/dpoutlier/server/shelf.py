@@ -23,7 +23,7 @@ from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.merging import release_id
 from dpoutlier.detectors.strangers import for_strangers
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, SecretError
+from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
 from dpoutlier.server.csv_points import csv_points
@@ -205,6 +205,7 @@ class Shelf:
         self.settings = settings
         self.served: dict[str, Served] = {}
         self.stamps: dict[str, tuple[int, ...] | None] = {}
+        self.missing: set[str] = set()
 
     def load_all(self) -> None:
         for name, path in self.settings.models:
@@ -214,22 +215,31 @@ class Shelf:
     def get(self, name: str) -> Served | None:
         return self.served.get(name)
 
+    def vanished(self) -> list[str]:
+        """Models whose files are there no more, each told once."""
+        found = [name for name, path in self.settings.models if name not in self.missing and _stamp(path) is None]
+        self.missing.update(found)
+        return found
+
     def changed(self) -> list[tuple[str, str]]:
         """Models whose files are others than before, each told once."""
         found = []
         for name, path in self.settings.models:
             stamp = _stamp(path)
-            if stamp is not None and stamp != self.stamps[name]:
+            if stamp is None:
+                continue
+            if stamp != self.stamps[name] or name in self.missing:
+                self.missing.discard(name)
                 self.stamps[name] = stamp
                 found.append((name, path))
         return found
 
-    def reload(self, name: str, path: str) -> str | None:
-        """Load a model again and put it in the place of the old one; or the type of the error, and the old one stays."""
+    def reload(self, name: str, path: str) -> Exception | None:
+        """Load a model again and put it in the place of the old one; or what is wrong, and the old one stays."""
         try:
             self.served[name] = Served.load(name, path, self.settings)
-        except (DpoutlierError, OSError, ValueError, MemoryError) as error:
-            return type(error).__name__
+        except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
+            return error
         return None
 
 

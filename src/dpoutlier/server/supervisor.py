@@ -8,6 +8,8 @@ import time
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
+from dpoutlier.server.logs import log
+
 __all__ = ["Supervisor"]
 
 STEP = 0.2
@@ -21,7 +23,11 @@ class Supervisor(Multiprocess):
         self.processes = [self._watched(process) for process in self.processes]
 
     def keep_subprocess_alive(self) -> None:
+        before = [] if self.should_exit.is_set() else [*self.processes]
         super().keep_subprocess_alive()
+        for process in before:
+            if process.exitcode is not None:
+                log("worker-died", "error", worker=process.pid, exit_code=process.exitcode)
         self.processes = [self._watched(process) for process in self.processes]
 
     def _watched(self, process: Process) -> Process:

@@ -1,0 +1,48 @@
+"""Columns of Arrow whose values are entries of a dictionary. Each entry is read once, however many rows have it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from dpoutlier import tables
+from dpoutlier.category import Category
+
+__all__ = ["DictionaryColumn"]
+
+
+class DictionaryColumn:
+    """One column, checked; its chunks share one dictionary. ValueError if an index points past it."""
+
+    def __init__(self, column: Any, category: Category | None) -> None:
+        kind = column.type
+        self.dictionary = column.chunk(0).dictionary if column.num_chunks else pa.array([], kind.value_type)
+        self.dictionary.validate(full=True)
+        indices = pa.chunked_array([chunk.indices for chunk in column.chunks], kind.index_type)
+        indices.validate(full=True)
+        places = pc.cast(pc.fill_null(indices, 0), pa.int64()).to_numpy()
+        missing, n = indices.is_null().to_numpy(), len(self.dictionary)
+        if (((places < 0) | (places >= n)) & ~missing).any():
+            raise ValueError
+        self.places: NDArray[np.int64] = np.where(missing, n, places)
+        self.known: dict[int, Any] = {n: None}
+        self.numbers = self._entries(category)[self.places]
+
+    def _entries(self, category: Category | None) -> NDArray[np.float64]:
+        """The numbers of all entries, and of a missing value."""
+        if category is None:
+            table = pa.table([self.dictionary], ["x"])
+            return np.append(tables.columns(table)[0], np.nan)
+        codes = map(category.code, [*self.dictionary.to_pylist(), None])
+        return np.array([np.nan if code is None else code + 0.5 for code in codes], np.float64)
+
+    def value(self, row: int) -> Any:
+        """What stands in a row: the same object for equal ones."""
+        place = int(self.places[row])
+        if place not in self.known:
+            self.known[place] = self.dictionary[place].as_py()
+        return self.known[place]

@@ -1,0 +1,35 @@
+"""Names of the machine itself. Whoever is let in without a key must have asked for one of them.
+
+A page of somebody else, in a browser on this machine, can have its own name point here, and then read what the server answers. It
+cannot make the browser send another Host header than that name.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from dpoutlier.server.refusals import Refusal, cut
+
+__all__ = ["check_host", "is_loopback"]
+
+OWN = re.compile(rb"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{0,5})?", re.IGNORECASE)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def check_host(headers: list[tuple[bytes, bytes]]) -> None:
+    """Refuse a request for a name that is not the machine's own. Browsers always send one."""
+    for name, value in headers:
+        if name == b"host" and not OWN.fullmatch(value):
+            raise Refusal(
+                "wrong-host",
+                f"this server is open to this machine only, so it must be asked for as localhost, got Host: "
+                f"{cut(value.decode('latin-1'))}. Start it with --keys to answer under other names.",
+            )
