@@ -108,7 +108,7 @@ def test_workers_give_the_same_scores(server, key):
 
 def test_no_value_is_logged(server, key, folder):
     mark = "zqsentinelqz"
-    number = "31415926.5358"
+    number = "31415926.53589793"
     bodies = {
         "application/json": [
             f'{{"points":[{{"x":"{mark}","y":{number}}}]}}',
@@ -150,7 +150,7 @@ def test_no_value_is_logged(server, key, folder):
     shown = server.request("GET", "/metrics", key=key).data.decode()
     everything = server.log_text() + (folder / "audit.jsonl").read_text() + shown
     assert "/v1/models/{model}/score" in everything
-    for planted in (mark, "31415926", "5358"):
+    for planted in (mark, "31415926", "535897"):
         assert planted not in everything
     assert key.split("_", 2)[2] not in everything
 
@@ -178,6 +178,16 @@ def test_slow_and_large_heads_are_refused(server):
         assert b" 431 " in raw(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + head)
     assert b" 431 " in raw(server, b"GET /" + b"a" * 50_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b" 400 " in raw(server, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
+    first = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"  # and the second on a connection is told as well
+    for second, status in (
+        (b"Host: a\r\nHost: b", b" 400 "),
+        (b"X-A: 1\r\n" * 200, b" 431 "),
+        (b"X-A: 1\r\n", b" 408 "),
+    ):
+        end = b"" if status == b" 408 " else b"\r\n\r\n"
+        answers = raw(server, first, b"GET / HTTP/1.1\r\n" + second + end, wait=0.2)
+        assert b" 200 " in answers
+        assert status in answers
     answer = raw(server, b"rubbish\r\n\r\n")
     assert b" 400 " in answer
     assert b'"malformed-request"' in answer

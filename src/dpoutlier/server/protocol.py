@@ -63,7 +63,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **named)
         self.limits = _limits()
         self.timer: TimerHandle | None = None
-        self.in_head, self.head_bytes, self.refused = True, 0, False
+        self.in_head, self.head_bytes, self.refused, self.begun = True, 0, False, False
         self.idle_bytes, self.trailer_bytes, self.trailers, self.got_body = 0, 0, 0, False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -96,7 +96,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.in_head, self.head_bytes = True, 0
+        self.in_head, self.head_bytes, self.begun = True, 0, False
         self.idle_bytes, self.trailer_bytes, self.trailers = 0, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -119,6 +119,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse("malformed-request", "a request must have one Host header.")
             return
         super().on_headers_complete()
+        self.begun = True
 
     def on_body(self, body: bytes) -> None:
         self.got_body = True
@@ -171,7 +172,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.refused = True
         self._stop_timer()
         tally.refused(code)
-        if self.cycle is not None and not self.in_head:
+        if self.begun and self.cycle is not None:
             if self.cycle.response_started:
                 self.transport.close()
                 self.loop.call_later(LINGER, self.transport.abort)
