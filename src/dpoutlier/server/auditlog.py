@@ -47,6 +47,10 @@ def _hash(entry: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
+def _line(entry: dict[str, Any]) -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+
+
 class AuditLog:
     """Appends to a file. An entry is in the file before ``append`` returns."""
 
@@ -72,7 +76,7 @@ class AuditLog:
         entry |= {name: value for name, value in fields.items() if name not in FIELDS}
         entry["previous"] = previous
         entry["hash"] = _hash(entry)
-        line = json.dumps(entry, separators=(",", ":")).encode() + b"\n"
+        line = _line(entry)
         size = os.fstat(self.file).st_size
         if os.write(self.file, line) != len(line):  # the disk is full: take the part back, and refuse
             os.ftruncate(self.file, size)
@@ -129,10 +133,13 @@ class AuditLog:
 
 def verify(path: str | Path, head: str | None = None) -> Verified:
     """Check every entry of a log. ``head`` is a hash that was noted before: it must be that of one of the entries."""
+    head = None if head is None else head.strip().lower()
     previous, first, last, number, repairs, met = FIRST, None, None, 0, 0, head is None
     with Path(path).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             entry = _entry(line, number)
+            if _line(entry) != line:  # a key twice, a blank: what was hashed is not what stands there
+                raise AuditError(number, "it was changed: no server writes a line like this.")
             if entry["seq"] != number:
                 raise AuditError(
                     number, f"it is entry {entry['seq']}, and entry {number} was due: lines were moved or left out."

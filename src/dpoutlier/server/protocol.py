@@ -65,6 +65,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.timer: TimerHandle | None = None
         self.in_head, self.head_bytes, self.refused, self.begun = True, 0, False, False
         self.idle_bytes, self.trailer_bytes, self.trailers, self.got_body = 0, 0, 0, False
+        self.began, self.ending = False, list[TimerHandle]()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(OneWrite(transport))  # type: ignore[arg-type] # has all that is asked of it
@@ -75,17 +76,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        for timer in self.ending:
+            timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if self.refused or self.transport.is_closing():
             return
-        self.got_body = False
+        self.got_body = self.began = False
         super().data_received(data)
         if self.refused or self.transport.is_closing():
             return
-        if self.in_head:
-            self.head_bytes += len(data)
+        if self.in_head:  # a head may begin anywhere in what came, after the body of a request before it
+            self.head_bytes += 0 if self.began else len(data)
         else:  # what is neither body nor a whole trailer is kept by the parser until its line ends
             self.idle_bytes = 0 if self.got_body else self.idle_bytes + len(data)
         if max(self.head_bytes if self.in_head else 0, self.idle_bytes) > self.limits.header_bytes:
@@ -96,7 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.in_head, self.head_bytes, self.begun = True, 0, False
+        self.in_head, self.head_bytes, self.begun, self.began = True, 0, False, True
         self.idle_bytes, self.trailer_bytes, self.trailers = 0, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -139,12 +142,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         if self.transport.get_write_buffer_size():  # a close waits until all is sent, for ever
-            self.loop.call_later(LINGER, self.transport.abort)
+            self._end_after(LINGER)
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.is_closing():  # TLS would wait for the client to say good-bye as well
-            self.loop.call_later(FAREWELL, self.transport.abort)
+            self._end_after(FAREWELL)
+
+    def _end_after(self, seconds: float) -> None:
+        """A close waits until all is sent, and that the other side may never take."""
+        self.ending.append(self.loop.call_later(seconds, self.transport.abort))
 
     def _start_timer(self) -> None:
         self.timer = self.loop.call_later(self.limits.header_seconds, self._too_slow)
@@ -175,7 +182,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.begun and self.cycle is not None:
             if self.cycle.response_started:
                 self.transport.close()
-                self.loop.call_later(LINGER, self.transport.abort)
+                self._end_after(LINGER)
                 return
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -184,7 +191,7 @@ class BoundedProtocol(HttpToolsProtocol):
         head = b"".join(b"%s: %s\r\n" % pair for pair in own)
         self.transport.write(STATUS_LINE[CODES[code]] + head + b"\r\n" + body)
         self.transport.close()
-        self.loop.call_later(LINGER, self.transport.abort)
+        self._end_after(LINGER)
 
     def on_response_complete(self) -> None:
         self.transport.flush()  # type: ignore[attr-defined] # to HEAD there is no body

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import ssl
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,7 @@ from dpoutlier.server.shelf import Shelf
 __all__ = ["serve"]
 
 HEALTH_SECONDS = 60
+FOLDER = "dpoutlier-serve-"
 METRICS = "PROMETHEUS_MULTIPROC_DIR"
 """What Prometheus' client reads when it is first imported."""
 
@@ -33,7 +36,9 @@ def serve(settings: Settings) -> None:
     """Check, start, and return when the server has stopped."""
     _check(settings)
     listening = _bind(settings.host, settings.port)
-    shared = tempfile.mkdtemp(prefix="dpoutlier-")
+    _sweep()
+    shared = tempfile.mkdtemp(prefix=FOLDER)
+    lock = _lock(Path(shared))
     try:
         settings = replace(settings, shared=shared, port=listening.getsockname()[1])
         os.environ[VARIABLE], os.environ[METRICS] = settings.to_json(), shared
@@ -41,6 +46,27 @@ def serve(settings: Settings) -> None:
     finally:
         listening.close()
         shutil.rmtree(shared, ignore_errors=True)
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int:
+    """A file that is locked as long as this process is there."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _sweep() -> None:
+    """Remove the folders of servers of this user that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
+        with suppress(OSError):
+            if folder.stat().st_uid == os.geteuid() and (folder / "lock").exists():
+                os.close(_lock(folder))
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _check(settings: Settings) -> None:
