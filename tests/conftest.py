@@ -32,6 +32,14 @@ def pytest_xdist_make_scheduler(config, log):
     return Together(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """All that needs a cluster is slow: to start one takes as long as a hundred other tests."""
+    for item in items:
+        if "spark" in item.nodeid.lower():
+            item.add_marker(pytest.mark.slow)
+
+
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")
 

@@ -418,6 +418,7 @@ def test_the_model_of_the_client_is_the_only_one_if_there_is_but_one(server, tmp
         client.set_threshold(target_fpr=0.1)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_replaced_is_another_release_and_thresholds_stay(server):
     path = server.paths["nameless"]
     client = Client(server.url, "nameless", key=server.key, timeout=20).set_threshold(target_fpr=0.4)
@@ -567,6 +568,7 @@ def test_what_a_client_sends_is_in_no_log(server):
             assert isinstance(json.loads(line), dict)
 
 
+@pytest.mark.slow
 def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
     """Its Python, with the address of this server, and the model of the page."""
     monkeypatch.chdir(tmp_path)

@@ -78,6 +78,7 @@ def scores_of(answer):
     return [float(line.split(",")[0]) for line in answer.data.decode().splitlines()[1:]]
 
 
+@pytest.mark.slow
 @needs_nginx
 def test_nginx_in_front_gives_the_same_scores_over_tls_and_logs_no_point(model, tmp_path):
     detector, path = model

@@ -478,6 +478,7 @@ def test_a_typed_row_is_scored_and_explained_and_the_next_one_joins_it(visit, ke
     assert len(rows_shown(page)) == 2
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_bad_files_are_told_in_clear_words(visit, key):
     page = visit.open(key, "patients")
@@ -563,6 +564,7 @@ def test_of_two_models_the_one_chosen_last_is_used_also_if_the_other_answers_lat
     assert page.locator("#model-name").inner_text() == "plain"
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_records_are_found_and_read_as_pythons_csv_reader_does(visit, server):
     rng = np.random.default_rng(11)
@@ -633,6 +635,7 @@ def test_only_the_models_columns_leave_the_browser(visits, server, key, detector
     assert [float(record[-3]) for record in records] == scores.tolist()
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_models_of_one_column_and_of_no_names_get_theirs(visit, key, detectors):
     page = visit.open(key, "nameless")
@@ -671,6 +674,7 @@ FIELDS = [
 ]
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_columns_are_cut_out_of_files_as_pythons_csv_reader_reads_them(visit, server):
     rng = np.random.default_rng(22)
@@ -1085,6 +1089,7 @@ CONTRASTS = """() => {
 }"""
 
 
+@pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("width", [390, pytest.param(1440, marks=pytest.mark.slow)])
 def test_nothing_scrolls_sideways_and_text_stands_out(visits, key, width):
@@ -1142,6 +1147,7 @@ def test_the_threshold_follows_a_finger(visits, key):
     assert now == pytest.approx(low + (high - low) * (0.4 * box["width"] - 44) / plot, abs=(high - low) / 100)
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_the_keyboard_reaches_everything_in_order(visit, key):
     page = visit.open(key, "patients")

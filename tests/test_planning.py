@@ -83,6 +83,7 @@ def test_so_many_rows_that_a_grid_cannot_be_simulated():
     assert advice.useful_epsilon is None
 
 
+@pytest.mark.slow
 def test_a_tiny_epsilon_and_many_features_are_no_error():
     assert advise(5000, 6, 1e-7).outlooks["forest"].noise > 1e7
     assert advise(10**5, 3000, 1.0).outlooks["grid"] is None

@@ -217,6 +217,7 @@ def test_the_tables_hold_every_run_and_every_mean(written, tiny_results, summary
         assert [row["outliers"] for row in csv.DictReader(stream)] == ["5"] * 5
 
 
+@pytest.mark.slow
 def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(written, tiny_results, tmp_path):
     """Here the old run had an attack, and the new one has none. What is not ours is not touched."""
     folder, _ = written

@@ -15,6 +15,7 @@ def run(*arguments):
     return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
 
 
+@pytest.mark.slow
 @needs_data
 def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     """Everything is written; a second run finds all of it done and writes the same tables."""

@@ -193,6 +193,7 @@ def _difference(check, one, other, n=3000):
     return first / second - 1
 
 
+@pytest.mark.slow
 def test_the_time_of_a_check_tells_nothing(file, monkeypatch):
     key = create_key(file, ["a"])
     ring = KeyRing(read_keys(file))

@@ -194,6 +194,7 @@ def test_slow_and_large_heads_are_refused(server):
     assert b"x-content-type-options: nosniff" in answer
 
 
+@pytest.mark.slow
 def test_trailers_are_no_headers_and_bounded(server, key):
     head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
     secret, body = b"Authorization: Bearer %s\r\n" % key.encode(), b"%x\r\n%s\r\n0\r\n" % (len(ONE), ONE)
@@ -222,6 +223,7 @@ def test_trailers_are_no_headers_and_bounded(server, key):
     assert b" 200 " in whole
 
 
+@pytest.mark.slow
 def test_slow_bodies_are_refused(server, key):
     head = f"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n"
     slow = (head + "Content-Length: 100\r\n\r\n").encode()
@@ -246,6 +248,7 @@ def test_slow_bodies_are_refused(server, key):
     assert b" 200 " in answer
 
 
+@pytest.mark.slow
 def test_bombs_are_refused_in_bounded_memory(server, key):
     import pyarrow as pa
 
@@ -288,6 +291,7 @@ def test_bombs_are_refused_in_bounded_memory(server, key):
     assert server.request("POST", "/v1/models/a/score", key=key, headers=JSON, body=ONE).status == 200
 
 
+@pytest.mark.slow
 def test_too_many_connections(server):
     held, refused = [], 0
     try:
@@ -307,6 +311,7 @@ def test_too_many_connections(server):
     assert server.request("GET", "/healthz").status == 200
 
 
+@pytest.mark.slow
 def test_a_revoked_key_is_out_within_two_seconds(server, folder):
     spare = make_key(folder / "keys.json", "a")
     until = time.monotonic() + 2
@@ -350,6 +355,7 @@ class Load:
             thread.join()
 
 
+@pytest.mark.slow
 def test_a_replaced_model_is_loaded_and_no_request_fails(server, key, folder):
     old = server.request("POST", "/v1/models/b/score", key=key, headers=JSON, body=ONE)
     other = fitted(folder, "other.dpo", 7)
@@ -375,6 +381,7 @@ def test_a_replaced_model_is_loaded_and_no_request_fails(server, key, folder):
     fitted(folder, "b.dpo", 1)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced_and_no_answer_is_wrong(server, key, folder):
     time.sleep(1)
     right = server.request("POST", "/v1/models/a/score", key=key, headers=JSON, body=ONE).data
@@ -439,6 +446,7 @@ def test_a_killed_server_leaves_no_workers_and_starts_again(folder, tmp_path):
     assert found.repairs == 1
 
 
+@pytest.mark.slow
 def test_one_worker_over_tls(folder, tmp_path):
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a certificate with")
@@ -577,6 +585,7 @@ def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
     assert served.release == release_id(load(keyed, secret=True).model_)
 
 
+@pytest.mark.slow
 def test_a_keyed_model_is_served_if_that_is_meant(tmp_path):
     keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, holder="keyed")
     with running_server(tmp_path, keyed, "--open", "--secret-models") as server:

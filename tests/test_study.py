@@ -45,6 +45,7 @@ def test_no_run_is_in_the_table_twice(tiny_results):
     assert len(set(places)) == len(places)
 
 
+@pytest.mark.slow
 def test_one_worker_or_two(tmp_path):
     """Same rows, same choice, same attack."""
     (tmp_path / "one").mkdir()

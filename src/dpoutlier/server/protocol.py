@@ -87,7 +87,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.refused or self.transport.is_closing():
             return
-        if self.in_head:  # a head may begin anywhere in what came, after the body of a request before it
+        if self.in_head:  # a head may begin in the middle of what came, after the request before it
             self.head_bytes += 0 if self.began else len(data)
         else:  # what is neither body nor a whole trailer is kept by the parser until its line ends
             self.idle_bytes = 0 if self.got_body else self.idle_bytes + len(data)
@@ -99,7 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self.in_head, self.head_bytes, self.begun, self.began = True, 0, False, True
+        self.in_head, self.head_bytes, self.begun, self.began = True, 0, False, self.got_body
         self.idle_bytes, self.trailer_bytes, self.trailers = 0, 0, 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
