@@ -151,6 +151,8 @@ class Book:
     anchor: str | None
     budgets: dict[str, Budget] = field(default_factory=dict)
     spendings: dict[int, Spending] = field(default_factory=dict)
+    sums: dict[str, Fraction] = field(default_factory=dict)
+    """Of the charges to each data set itself."""
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Book:
@@ -217,6 +219,7 @@ class Book:
         outside = content["outside"] is True
         _hold(outside or cost <= self.left(name), "charges more than was left")
         self.spendings[number] = Spending(number, name, cost, str(content["time"]), str(content["what"]))
+        self.sums[name] = self._own(name) + cost
 
     def budget(self, dataset: str, argument: str = "dataset") -> Budget:
         if dataset not in self.budgets:
@@ -231,7 +234,7 @@ class Book:
         return [name for name, budget in self.budgets.items() if budget.part_of == dataset]
 
     def _own(self, dataset: str) -> Fraction:
-        return sum((one.epsilon for one in self.spendings.values() if one.dataset == dataset), Fraction(0))
+        return self.sums.get(dataset, Fraction(0))
 
     def spent(self, dataset: str) -> Fraction:
         """Fits on the same people add up. Of parts, whose people are declared disjoint, the one that spent most counts."""
