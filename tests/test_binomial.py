@@ -84,6 +84,7 @@ def test_bounds_of_the_distribution_hold_the_exact_one_and_no_more_than_two_unit
         assert unit - made.below[-1] <= 2
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(rates, st.integers(1, 8), st.integers(1, 30), st.data())
 def test_words_that_agree_with_the_distribution_are_told_apart_by_the_next(law, tau, n, data):

@@ -35,6 +35,8 @@ from made_data import TINY, made
 from numbered import compared_number, numbered_comparison
 from shared_data import needs_data
 
+pytestmark = pytest.mark.slow  # whole experiments, if small ones
+
 SETS = (*TINY.sets, *TINY.tables)
 
 

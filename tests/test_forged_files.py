@@ -248,6 +248,7 @@ def test_a_single_release_is_no_merge(saved, tmp_path):
         load(rewritten(saved, tmp_path / "forged.dpo", change=change))
 
 
+@pytest.mark.slow
 def test_the_largest_forest_with_a_threshold_loads_at_once(tmp_path):
     """Levels of thresholds follow from the shape of the trees: a small file must not take long, whatever shape it names."""
     twin = Forest((0, 1), n_trees=64, depth=16, subspace=16, target_fpr=0.1).fit(np.zeros((2, 16)))

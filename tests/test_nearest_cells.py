@@ -290,6 +290,7 @@ def both_kernels(rule, positions, grid, held):
     return walks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{}, {"weighted": True}, {"distance": "point"}, {"max_depth": None}, {"exhausted": "as-printed", "max_cells": 700}],

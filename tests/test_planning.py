@@ -35,6 +35,7 @@ def test_noise_and_expected_counts_are_those_of_a_fit(easy):
     assert 5000 > marginals.expected > forest.expected > grid.expected > 0
 
 
+@pytest.mark.slow
 def test_the_useful_epsilon_is_one_at_which_it_is_useful(easy):
     assert easy.useful_epsilon is not None
     again = advise(5000, 6, easy.useful_epsilon)
@@ -68,6 +69,7 @@ def test_arguments_reach_the_detectors():
     assert twice.outlooks["marginals"].noise == pytest.approx(2 * once.outlooks["marginals"].noise, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_useful_epsilon_is_that_of_the_detector_that_was_asked_for():
     forest, grid = (advise(2000, 10, 1.0, name=name) for name in ("forest", "grid"))
     assert (forest.chosen, grid.chosen) == ("forest", "grid")

@@ -24,6 +24,8 @@ from dpoutlier.experiments.report.write import TABLES, write_report
 from made_data import TINY, made_sets
 from numbered import BINS, BY_RULE, K, number, numbered
 
+pytestmark = pytest.mark.slow  # whole experiments, if small ones
+
 
 @pytest.fixture(scope="module")
 def summary(tiny_results):

@@ -21,6 +21,8 @@ from dpoutlier.experiments.measure.study import FULL, QUICK, TUNED, chosen_tasks
 from made_data import TINY, made_sets
 from shared_data import needs_data
 
+pytestmark = pytest.mark.slow  # whole experiments, if small ones
+
 SMALL = replace(TINY, sets=("lymphography", "heart"), bins=(2, 3), answers=20)
 TABLES = ("results.parquet", "summary.csv", "claims.csv", "ladder.csv", "chosen.csv", "table1.csv", "attack.csv")
 COMMAND = [sys.executable, "-c", "from dpoutlier.cli.app import main; main()", "reproduce"]

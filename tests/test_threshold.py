@@ -89,6 +89,7 @@ def test_every_distance_that_a_cell_can_have_is_a_level(bins, max_depth):
     assert (np.diff(levels) > 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bins", [(2**24,) * 5, (9973, 9967, 9949), (2,) * 100])
 @pytest.mark.parametrize("rule", [{}, {"weighted": True}, {"distance": "point"}, {"max_depth": None}])
 def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
