@@ -73,6 +73,7 @@ def test_the_chance_lies_between_its_bounds(law, tau, digits):
     assert float(below) == pytest.approx(law.at_least(tau), rel=1e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(rates, st.integers(1, 20), st.integers(1, 30), st.integers(1, 3))
 def test_bounds_of_the_distribution_hold_the_exact_one_and_no_more_than_two_units(law, tau, n, words):

@@ -273,6 +273,7 @@ FRAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FRAMES)
 @pytest.mark.parametrize("missing", ["error", "null"])
 def test_frames_come_back_as_from_the_model(pair, kind, missing):
@@ -464,6 +465,7 @@ def files(tmp_path, monkeypatch, server):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["forest", "grid", "marginals", "people"])
 def test_score_with_a_url_writes_the_same_file(server, files, name):
     there = ["--url", server.url, "--key-file", "key.txt"]

@@ -195,6 +195,7 @@ texts = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_text_is_the_level_in_sql_that_it_is_in_the_library(data, detectors, tmp_path_factory):

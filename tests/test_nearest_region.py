@@ -146,6 +146,7 @@ def test_a_walk_that_ends_in_nothing_adds_one_edge_for_each_feature():
         assert found.parts.tolist() == [parts]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1))
 def test_the_usual_cell_is_the_nearest_of_those_that_score_least(drawn, rule, seed):

@@ -423,6 +423,7 @@ def test_a_chosen_file_is_scored_and_sorted_most_outlying_first(visit, key, dete
     expect(page.locator("#page-place")).to_have_text("201 to 230 of 230")
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_files_that_are_dropped_and_rows_that_are_pasted_are_scored(visit, key, detectors):
     points = made_patients(30, 6)
@@ -449,6 +450,7 @@ def test_files_that_are_dropped_and_rows_that_are_pasted_are_scored(visit, key, 
     assert visit.sent()[-1][0] == points[list(FEATURES)].to_csv(index=False)
 
 
+@pytest.mark.slow
 @needs_chromium
 def test_a_typed_row_is_scored_and_explained_and_the_next_one_joins_it(visit, key, detectors):
     page = visit.open(key, "patients")

@@ -58,6 +58,7 @@ OPERATIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 @pytest.mark.parametrize("mode", list(GenerationMode))
 def test_answers_are_as_described(server, method, path, mode):

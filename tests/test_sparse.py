@@ -106,6 +106,7 @@ def test_a_sparse_release_is_a_dense_release_and_then_the_threshold(how):
         assert p_value(counts) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
 def test_planted_errors_in_the_number_of_false_cells_are_noticed(factor, monkeypatch):
     drawn = release.draw_binomial

@@ -202,6 +202,7 @@ def test_sparse_scores_equal_the_definition(grid, rule, seed, look):
     checked_scores(bins, points, rule, held, look=look)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bins", "steps"), [((10,) * 22, 2), ((3,) * 70, 1), ((2,) * 128, 1)])
 @settings(max_examples=25)
 @given(st.data())
