@@ -3,7 +3,7 @@
 import contextlib
 import gzip
 import json
-import os
+import re
 import shutil
 import signal
 import socket
@@ -77,9 +77,9 @@ def server(folder, key):
     assert "failed" not in {one["event"] for one in server.log()}
 
 
-def resident(pid):
-    """Memory of a process, in bytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def most_resident(pid):
+    """The most memory that a process ever had, in bytes."""
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())[1])
 
 
 def raw(server, *pieces, wait=0.0, seconds=8):
@@ -259,9 +259,10 @@ def test_bombs_are_refused_in_bounded_memory(server, key):
         writer.write_table(wide)
     burst = sink.getvalue().to_pybytes()
     assert len(burst) < MAX_BYTES
-    before = max(resident(pid) for pid in server.workers())
+    before = max(most_resident(pid) for pid in server.workers())
 
     def many(kind, headers, body, wanted):
+        """One alone is refused for what it is; of many at once some may be too slow, too many, or cut off."""
         found = []
 
         def one():
@@ -272,21 +273,22 @@ def test_bombs_are_refused_in_bounded_memory(server, key):
                     ).status
                 )
             except urllib3.exceptions.HTTPError:  # closed while the body was still being sent
-                found.append(wanted)
+                found.append(None)
 
+        one()
+        assert found == [wanted]
         threads = [threading.Thread(target=one) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert wanted in found
-        assert set(found) <= {wanted, 408, 503}  # on a busy machine a body comes too slowly, or too many come at once
+        assert set(found) <= {wanted, 408, 503, None}
 
     many("application/json", {"Content-Encoding": "gzip"}, bomb, 413)
     many("application/vnd.apache.arrow.stream", {}, burst, 413)
     many("application/json", {}, b"[" * MAX_BYTES, 413)
     many("text/csv", {}, b"x,y\n" + b"," * (MAX_BYTES - 10), 400)
-    after = max(resident(pid) for pid in server.workers())
+    after = max(most_resident(pid) for pid in server.workers())
     assert after - before < 300 << 20
     assert server.request("POST", "/v1/models/a/score", key=key, headers=JSON, body=ONE).status == 200
 
