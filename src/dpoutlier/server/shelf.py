@@ -85,7 +85,6 @@ class Served:
 
     def __init__(self, name: str, model: Model, settings: Settings) -> None:
         self.name, self.model, self.release = name, model, release_of(model)
-        self.release_header = self.release.encode()
         self.detector = FittedDetector(model, "", 1)
         self.domain, self.person = model.domain, model.guarantee.person
         self.seconds_per_byte: dict[str, float] = {}
