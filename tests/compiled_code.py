@@ -128,6 +128,20 @@ class Code:
             found |= {line.name for line in self.lines if line.name and not found.isdisjoint(line.values)}
         return found
 
+    def returned(self):
+        """What it returns to numba: whether it raised. Results go to memory."""
+        return {line.text for line in self.lines if line.kind == "ret"}
+
+    def asks_whether_it_raised(self, line):
+        """Whether this takes a pointer to an exception if the status of a call is an error, and no matter what otherwise.
+
+        Not every call to a kernel is followed by it: the compiler leaves it out where it knows that nothing is raised, and that
+        depends on whether the kernel came from a cache.
+        """
+        chosen = re.fullmatch(rf"{VALUE} = select i1 ({VALUE}), ptr {VALUE}, ptr (?:undef|poison)", line.text)
+        asked = chosen and re.search(rf"= icmp sgt i32 ({VALUE}), 0$", self.by_name[chosen[1]].text)
+        return bool(asked) and self.by_name[asked[1]].kind == "call"
+
     def leaks(self):
         """(reason, instruction) for whatever takes a time or has an address that depends on a secret."""
         secret, found = self.secrets(), []
@@ -146,6 +160,8 @@ class Code:
                     found.append(("address", line.text))
                 if hot[0] and self.roots(line.values[1]) & self.public:
                     found.append(("made public", line.text))
+            elif self.asks_whether_it_raised(line):
+                found.append(("raised?", line.text))
             elif scalar and (line.kind == "select" or called.removeprefix("llvm.").startswith(MAY_BRANCH)):
                 found.append(("choice", line.text))  # of which the last stage of a compiler may make a branch
             elif line.kind in SLOW or (called and not called.startswith("llvm.")):
