@@ -128,15 +128,11 @@ class Code:
             found |= {line.name for line in self.lines if line.name and not found.isdisjoint(line.values)}
         return found
 
-    def returned(self):
-        """What it returns to numba: whether it raised. Results go to memory."""
-        return {line.text for line in self.lines if line.kind == "ret"}
-
     def asks_whether_it_raised(self, line):
         """Whether this takes a pointer to an exception if the status of a call is an error, and no matter what otherwise.
 
-        Not every call to a kernel is followed by it: the compiler leaves it out where it knows that nothing is raised, and that
-        depends on whether the kernel came from a cache.
+        A kernel's status says whether it raised, and results go to memory. Not every call is followed by the question: the
+        compiler leaves it out where it knows that nothing is raised, which depends on whether the kernel came from a cache.
         """
         chosen = re.fullmatch(rf"{VALUE} = select i1 ({VALUE}), ptr {VALUE}, ptr (?:undef|poison)", line.text)
         asked = chosen and re.search(rf"= icmp sgt i32 ({VALUE}), 0$", self.by_name[chosen[1]].text)
