@@ -177,6 +177,15 @@ def test_whoever_stops_a_fit_is_told_whether_it_was_charged(folder, monkeypatch)
     assert Ledger("b.ledger").balance("patients").unfinished == 1
 
 
+def test_an_anchor_beside_the_ledger_is_advised_against(folder):
+    (folder / "elsewhere").mkdir()
+    (folder / "link").symlink_to(folder)
+    assert "in the folder of the ledger" in create("--dataset", "a", "--epsilon", "1", "--anchor", "link/b.anchor")
+    assert "in the folder" not in create("--dataset", "b", "--epsilon", "1")  # not new, and nothing was asked
+    assert "in the folder" not in run("ledger", "anchor", "b.ledger", "elsewhere/b.anchor")
+    assert "in the folder of the ledger" in run("ledger", "anchor", "b.ledger", "back.anchor")
+
+
 def test_an_anchor_that_was_moved_or_lost_is_no_dead_end(folder):
     create("--dataset", "patients", "--epsilon", "1", "--anchor", "first")
     (folder / "first").rename("second")

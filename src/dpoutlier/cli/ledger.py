@@ -68,7 +68,6 @@ def create(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
         from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
@@ -90,13 +89,8 @@ def create(
             raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
         opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
         opened.open_budget(dataset, **given)
-        if new and anchor is None:
-            console(stderr=True).print(
-                "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that "
-                "you note elsewhere (dpoutlier ledger verify).",
-                style="yellow",
-                soft_wrap=True,
-            )
+        if new:
+            _advise_on_anchor(path, anchor)
         _print_balances(opened)
 
 
@@ -240,6 +234,7 @@ def anchor(
         opened = Ledger(path, anchor=old)
         opened.move_anchor(new, lost=lost)
         console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
+        _advise_on_anchor(path, new)
 
 
 @ledger.command()
@@ -308,6 +303,23 @@ def _charges(opened: "Ledger") -> list[dict[str, Any]]:
         }
         for one in opened.spendings()
     ]
+
+
+def _advise_on_anchor(path: Path, anchor: Path | None) -> None:
+    """Say so if an old copy of the ledger could be put back unnoticed."""
+    if anchor is not None and anchor.resolve().parent != path.resolve().parent:
+        return
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    console(stderr=True).print(
+        "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that you note "
+        "elsewhere (dpoutlier ledger verify)."
+        if anchor is None
+        else "The anchor is in the folder of the ledger: who puts an old copy of the folder back takes both back, and nothing "
+        "shows. Move it to another disk (dpoutlier ledger anchor).",
+        style="yellow",
+        soft_wrap=True,
+    )
 
 
 def _print_balances(opened: "Ledger", each: Any = None) -> None:
