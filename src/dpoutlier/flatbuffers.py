@@ -5,10 +5,14 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, NamedTuple
 
-__all__ = ["Batch", "batch_of"]
+import pyarrow as pa
+
+__all__ = ["DAMAGED", "Batch", "batch_of"]
 
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
 MOST_BUFFERS = 1 << 18
+DAMAGED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError)
+"""What Arrow, and the checks here, raise at a stream that is damaged."""
 
 _i32, _u16, _i64, _u8, _buffer = (Struct(code) for code in ("<i", "<H", "<q", "<B", "<qq"))
 

@@ -14,7 +14,7 @@ from dpoutlier.client.connection import Answer
 from dpoutlier.client.description import Limits
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
-from dpoutlier.flatbuffers import batch_of
+from dpoutlier.flatbuffers import DAMAGED, batch_of
 
 __all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
 
@@ -56,7 +56,7 @@ def scores_of_answer(answer: Answer, n: int) -> tuple[str, NDArray[np.float64]]:
     """The release and the scores of n points. Whoever answers is not trusted: all that Arrow would take as given is checked."""
     try:
         return _scores(answer.body, n)
-    except (pa.ArrowException, KeyError, ValueError, TypeError, OverflowError, OSError, EOFError, NotImplementedError):
+    except DAMAGED:
         pass
     raise ServerError(
         "the server's answer cannot be used: it is not a score for each point, whole and nothing else. Is it a dpoutlier server?"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier.domain import Domain
-from dpoutlier.flatbuffers import Batch, batch_of
+from dpoutlier.flatbuffers import DAMAGED, Batch, batch_of
 from dpoutlier.server.arrow_dictionaries import DictionaryColumn
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
@@ -32,7 +32,7 @@ def arrow_points(body: bytes, served: Served, most_rows: int, most_bytes: int) -
     """The points of a body; other columns are not even decoded."""
     try:
         return _points(_table(body, served, most_rows, most_bytes), served.domain)
-    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError):
+    except DAMAGED:
         pass
     raise Refusal("malformed-body", NO_STREAM)
 
