@@ -7,6 +7,10 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
+from dpoutlier import DPMarginals
+
+KEY = "dpo_abcdefghij_" + "S" * 43
+
 
 class Asked(NamedTuple):
     method: str
@@ -70,3 +74,32 @@ def faked(*answers, always=None):
             with suppress(OSError):
                 peer.shutdown(socket.SHUT_RDWR)
         thread.join()
+
+
+def refusal(status, code="unavailable", message="come back later", **headers):
+    return (
+        status,
+        {name.replace("_", "-"): value for name, value in headers.items()},
+        {"error": {"code": code, "message": message}},
+    )
+
+
+def described(release, rows=3, **changes):
+    """What a server tells of marginals of one feature, with a limit of so many rows."""
+    detector = DPMarginals(1, bounds={"age": (0, 100)}, bins=3).fit([[3.0]])
+    statement = detector.privacy_statement()
+    feature = {"name": "age", "kind": "number", "lower": 0.0, "upper": 100.0, "levels": None, "ordered": None}
+    return {
+        "id": "m",
+        "release": release,
+        "detector": "DPMarginals",
+        "publishable": True,
+        "named": True,
+        "threshold": 5.0,
+        "target_fpr": None,
+        "features": [feature | {"missing": False, "numeric": None, "other": None}],
+        "person": None,
+        "limits": {"rows": rows, "bytes": 10**6, "explain_rows": 2},
+        "statement": statement.to_dict(),
+        "statement_text": str(statement),
+    } | changes

@@ -10,9 +10,13 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import urllib3
 
-__all__ = ["ServerProcess", "call", "called", "kill", "loaded_app", "make_key", "running_server"]
+from dpoutlier import DPMarginals
+
+__all__ = ["ServerProcess", "call", "called", "fitted", "kill", "loaded_app", "make_key", "running_server"]
 
 START_SECONDS = 120
 
@@ -209,3 +213,11 @@ def loaded_app(**settings):
     app.routes.shelf.load_all()
     app.routes.reasons = []
     return app
+
+
+def fitted(folder, name, seed=0, detector=DPMarginals, **more):
+    """The file of a model of 300 rows of two features, x and y."""
+    rows = np.random.default_rng(seed).uniform(0, 1, (300, 2))
+    bounds = {"x": (0, 1), "y": (0, 1)}
+    table = pa.table({"x": rows[:, 0], "y": rows[:, 1]})
+    return detector(1, bounds=bounds, bins=4, **more).fit(table).save(folder / name, overwrite=True)

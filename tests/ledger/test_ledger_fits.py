@@ -287,7 +287,7 @@ def test_a_forged_receipt_in_a_model_file_is_refused(ledger, tmp_path, change):
 
 def children(*arguments):
     run = subprocess.run(
-        [sys.executable, str(Path(__file__).parent / "ledger_children.py"), *map(str, arguments)],
+        [sys.executable, str(Path(__file__).parents[1] / "ledger_children.py"), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,
