@@ -6,7 +6,8 @@ import platform
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
-from importlib.metadata import version
+from functools import cache
+from importlib import metadata
 from typing import Any
 
 from dpoutlier.domain import Domain
@@ -155,7 +156,7 @@ def privacy_statement(
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
-        versions={"dpoutlier": version("dpoutlier"), "python": platform.python_version(), "numpy": version("numpy")},
+        versions={"dpoutlier": _version("dpoutlier"), "python": platform.python_version(), "numpy": _version("numpy")},
         merged=None if merged is None else _merged(merged),
         ledger=None if receipt is None else receipt.to_json(),
     )
@@ -270,3 +271,9 @@ def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | No
 
 def _cells(n: int) -> str:
     return f"{n:,}" if n < 10**9 else f"{float(n):.3g}"
+
+
+@cache
+def _version(package: str) -> str:
+    """Of an installed package: looked up once, since that takes as long as all the rest of a statement."""
+    return metadata.version(package)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.cli.audit import audit
 from dpoutlier.cli.audit_log import audit_log
 from dpoutlier.cli.demo import demo
 from dpoutlier.cli.explain import explain
@@ -31,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, reproduce):
+for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, reproduce, audit):
     app.command()(command)
 for name, group in (("ledger", ledger), ("keys", keys), ("audit-log", audit_log)):
     app.add_typer(group, name=name)

@@ -83,16 +83,16 @@ class LogCounts:
         return known[2]
 
     def _terms_of(self, partition: Partition, noisy: NDArray[np.int64], per_row: int) -> NDArray[np.int64]:
-        terms = self._logarithms(noisy, per_row, 1)
+        terms = self.logarithms(noisy, per_row, 1)
         if self.soft:
             more = np.zeros_like(terms)
             for part in partition.coarser(noisy):
-                more[part.cells] += self._logarithms(part.counts, per_row, part.merged) // (2 * part.among)
+                more[part.cells] += self.logarithms(part.counts, per_row, part.merged) // (2 * part.among)
             terms += more
         return terms
 
-    def _logarithms(self, noisy: NDArray[np.int64], per_row: int, merged: int) -> NDArray[np.int64]:
-        """Of sums of so many cells, whose noise is wider by the root of their number."""
+    def logarithms(self, noisy: NDArray[np.int64], per_row: int, merged: int) -> NDArray[np.int64]:
+        """Of sums of so many cells, whose noise is wider by the root of their number, in units of 1 / TERM_UNIT."""
         out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
         log_terms(np.ascontiguousarray(noisy), per_row, UNIT, floor, BEND * floor if self.soft else 0, out)
         return out
@@ -115,7 +115,7 @@ class LogCounts:
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
-        empty = lru_cache(lambda merged: int(self._logarithms(np.zeros(1, np.int64), 1, merged)[0]))
+        empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), 1, merged)[0]))
         total = partition.cells_per_row * empty(1)
         total += sum(empty(merged) // (2 * among) for merged, among in partition.merges()) if self.soft else 0
         highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)

@@ -1,17 +1,11 @@
-"""Processes that finish tasks. They die with their parent, and leave Ctrl-C to it."""
+"""Processes that finish tasks."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import as_completed
 from contextlib import contextmanager
-from multiprocessing.connection import wait
 from typing import Protocol
 
 import pyarrow as pa
@@ -24,6 +18,7 @@ from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runs import run_exact, run_plain, run_private
 from dpoutlier.experiments.measure.store import Store
 from dpoutlier.experiments.measure.study import COMPARISON, Task
+from dpoutlier.processes import processes, submitted
 
 __all__ = ["Workers", "workers"]
 
@@ -47,28 +42,8 @@ def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
     if jobs == 1:
         yield lambda tasks: (_finish(task, data, store) for task in tasks)
         return
-    context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
-    others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(jobs, context, _start, (data, store)) as pool:
-        try:
-            yield lambda tasks: (done.result() for done in as_completed(_submitted(pool, tasks)))
-        except BaseException as error:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()  # what it was at is not kept yet, and will be run again
-            if isinstance(error, BrokenProcessPool):
-                raise OSError(DIED) from None
-            raise
-
-
-def _submitted(pool: ProcessPoolExecutor, tasks: list[Task]) -> list[Future[Task]]:
-    """Processes start with the first task. Until one can ignore Ctrl-C itself, it inherits that the signal is held back."""
-    held = hasattr(signal, "pthread_sigmask") and signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        return [pool.submit(_finish_here, task) for task in tasks]
-    finally:
-        if held is not False:
-            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    with processes(jobs, DIED, _start, (data, store)) as pool:
+        yield lambda tasks: (done.result() for done in as_completed(submitted(pool, _finish_here, tasks)))
 
 
 def _finish(task: Task, data: Data, store: Store) -> Task:
@@ -96,18 +71,7 @@ _here: dict[str, tuple[Data, Store]] = {}
 
 
 def _start(data: Data, store: Store) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     _here["all"] = data, store
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(1)
 
 
 def _finish_here(task: Task) -> Task:

@@ -1,0 +1,164 @@
+"""What is audited: a detector with all of its public arguments, and how many features it has."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier.bounds import Bounds
+from dpoutlier.detectors.choosing import DETECTOR_NAMES, detector_class
+from dpoutlier.detectors.loading import load
+from dpoutlier.domain import Domain
+from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.guarantee import as_epsilon
+from dpoutlier.model import Model
+from dpoutlier.modelfile import PUBLIC_SUFFIX
+
+__all__ = ["Configuration", "configuration_of_file", "made_rows"]
+
+NOT_THESE = ("ledger", "dataset", "unsafe_seed", "n_jobs")
+"""Arguments that an audit sets itself: it spends no budget, since its rows are made up."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A detector by name, with arguments.
+
+    Parameters
+    ----------
+    detector : {"grid", "forest", "marginals"}
+    arguments : dict
+        Of the detector, ``epsilon`` among them.
+    n_features : int
+    """
+
+    detector: str
+    arguments: dict[str, Any]
+    n_features: int = 1
+
+    @property
+    def epsilon(self) -> Fraction:
+        epsilon = as_epsilon(self.arguments["epsilon"])
+        if epsilon is None:
+            raise bad("epsilon", "finite", self.arguments["epsilon"], "Without noise there is no claim to audit.")
+        return epsilon
+
+    def with_epsilon(self, epsilon: Any) -> Configuration:
+        return replace(self, arguments={**self.arguments, "epsilon": epsilon})
+
+    def estimator(self, unsafe_seed: int | None = None) -> Any:
+        return detector_class(self.detector)(**self.arguments, n_jobs=1, unsafe_seed=unsafe_seed)
+
+    def fit(self, rows: Any, unsafe_seed: int | None = None) -> Any:
+        """A fitted detector: by the operating system's noise, or by noise that can be drawn again."""
+        if unsafe_seed is None:
+            return self.estimator().fit(rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnsafeWarning)
+            return self.estimator(unsafe_seed).fit(rows)
+
+    def domain(self) -> Domain:
+        """With the outer range where bounds are bought."""
+        declared = Bounds.of(
+            self.arguments["bounds"], self.arguments.get("categories"), self.arguments.get("missing", "error")
+        )
+        return declared.domain(self.n_features)
+
+    def table(self, places: NDArray[np.float64], people: NDArray[np.int64]) -> Any:
+        """Rows at ``places`` in the unit cube, as this detector reads them; ``people`` says whose each of them is."""
+        return made_rows(self.domain(), places, self.arguments.get("person"), people)
+
+    def model(self, unsafe_seed: int = 0) -> Model:
+        """A fit on no rows, for what is public in it."""
+        nobody = self.table(np.empty((0, self.n_features)), np.empty(0, np.int64))
+        model: Model = self.fit(nobody, unsafe_seed).model_
+        return model
+
+
+def made_rows(domain: Domain, places: NDArray[np.float64], person: str | None, people: NDArray[np.int64]) -> Any:
+    """A table of made-up rows: an array if it may be one, else columns by name."""
+    columns = [_column(domain, j, places[:, j]) for j in range(domain.n_features)]
+    if person is None and domain.categories is None and domain.names is None:
+        return np.column_stack(columns) if len(places) else np.empty((0, domain.n_features))
+    names = domain.names or tuple(f"feature{j}" for j in range(domain.n_features))
+    table: dict[str, Any] = dict(zip(names, columns, strict=True))
+    return pa.table(table if person is None else {**table, person: people})
+
+
+def _column(domain: Domain, j: int, places: NDArray[np.float64]) -> Any:
+    category = domain.category(j)
+    if category is not None:
+        levels = list(category.levels)
+        return pa.array(
+            [levels[min(int(place * len(levels)), len(levels) - 1)] for place in places], pa.array(levels).type
+        )
+    outer = domain.outer[j] if domain.outer is not None else None
+    low, high = (domain.lower[j], domain.upper[j]) if outer is None else outer
+    return low * (1 - places) + high * places
+
+
+def configuration_of_file(path: Path) -> tuple[Configuration, list[Any]]:
+    """What a file asks to audit, and the epsilons to try: the model's own, or those that a TOML file lists."""
+    if path.suffix == PUBLIC_SUFFIX:
+        return _of_model(path)
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidParameterError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameterError(
+            f"{path} is neither a model file (*{PUBLIC_SUFFIX}) nor TOML: {error}. See docs/audit.md for an example."
+        ) from None
+    return _of_toml(path, content)
+
+
+def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
+    fitted = load(path, secret=path.name.endswith(f".secret{PUBLIC_SUFFIX}"))
+    arguments = {key: value for key, value in fitted.estimator().get_params().items() if key not in NOT_THESE}
+    model = fitted.fitted_model()
+    if model.merged is not None or not model.noise_laws:
+        kind = "a merge of several fits" if model.merged is not None else "a model without noise"
+        raise InvalidParameterError(f"{path} is {kind}: audit the fits that it was made of.")
+    name = next(name for name in DETECTOR_NAMES[1:] if detector_class(name).__name__ == model.detector)
+    return Configuration(name, arguments, model.domain.n_features), [arguments["epsilon"]]
+
+
+def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[Any]]:
+    content = dict(content)
+    name = one_of(DETECTOR_NAMES[1:], detector=content.pop("detector", None))
+    given = content.pop("epsilon", None)
+    epsilons = given if isinstance(given, list) else [given]
+    if not epsilons or given is None:
+        raise bad("epsilon", "a number or a list of numbers", given, f"Say in {path} which epsilon is claimed.")
+    taken = sorted(set(content) & set(NOT_THESE))
+    if taken:
+        raise InvalidParameterError(
+            f"{path}: {', '.join(taken)} cannot be given: an audit makes up its rows and noise itself."
+        )
+    features = content.pop("features", None)
+    if features is not None:
+        content["bounds"] = Bounds.from_file(path.parent / features)
+        n_features = content["bounds"].n_features
+    else:
+        n_features = at_least_one(10_000, n_features=content.pop("n_features", 1))
+        content.setdefault("bounds", (0, 1))
+    known = detector_class(name)(1).get_params()
+    unknown = sorted(set(content) - set(known))
+    if unknown:
+        allowed = ", ".join(sorted(set(known) - {*NOT_THESE, "epsilon"}))
+        raise InvalidParameterError(
+            f"{path}: unknown {', '.join(unknown)}. A {name} takes n_features or features, {allowed}."
+        )
+    configuration = Configuration(name, {**content, "epsilon": epsilons[0]}, n_features)
+    for epsilon in epsilons:
+        configuration.with_epsilon(epsilon).model()  # what cannot be fitted is refused now
+    return configuration, epsilons

@@ -1,0 +1,102 @@
+"""An attacker's event: chosen on some of the runs, counted on the others, so that the choice costs no confidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.audit.confidence import CERTAIN, PRUDENCE, REPORTED, epsilon_of_event
+
+__all__ = ["PRACTICE", "Bound", "Event", "Seen", "bound_epsilon", "choose_event"]
+
+PRACTICE = 0.2
+"""Share of the runs on which the event is chosen."""
+MOST_CANDIDATES = 200
+
+
+class Seen(NamedTuple):
+    """What an attacker saw of each run of a world."""
+
+    evidence: NDArray[np.float64]
+    """How much the release speaks for the world with the row, on any scale."""
+    rest: NDArray[np.int64]
+    """A label for all else that was seen: the same label, the same sight."""
+
+
+class Bound(NamedTuple):
+    """Lower bounds on epsilon, and the event that gave them."""
+
+    reported: float
+    certain: float
+    event: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """A set of releases, and the world in which it is to be likelier."""
+
+    label: int | None
+    """All releases with this label in ``rest``; or None."""
+    least: float
+    most: float
+    first: bool
+    """Whether it is likelier in the first world."""
+
+    def hits(self, seen: Seen) -> int:
+        if self.label is not None:
+            return int(np.count_nonzero(seen.rest == self.label))
+        return int(np.count_nonzero((seen.evidence >= self.least) & (seen.evidence <= self.most)))
+
+    def __str__(self) -> str:
+        world = "with the row" if self.first else "without it"
+        if self.label is not None:
+            return f"something beside the counts, likelier {world}"
+        what = f"at least {self.least:.3g}" if np.isinf(self.most) else f"at most {self.most:.3g}"
+        return f"evidence {what}, likelier {world}"
+
+
+def choose_event(one: Seen, other: Seen) -> Event:
+    """The event with the largest bound on these runs."""
+    best, found = -1.0, Event(None, -np.inf, np.inf, first=True)
+    for event in _candidates(one, other):
+        hits, others = event.hits(one), event.hits(other)
+        for first, pair in ((True, (hits, one, others, other)), (False, (others, other, hits, one))):
+            a, seen_a, b, seen_b = pair
+            bound = float(epsilon_of_event(a, len(seen_a.evidence), b, len(seen_b.evidence), PRUDENCE))
+            if bound > best:
+                best, found = bound, Event(event.label, event.least, event.most, first)
+    return found
+
+
+def _candidates(one: Seen, other: Seen) -> Iterator[Event]:
+    values = np.unique(np.concatenate([one.evidence, other.evidence]))
+    if len(values) > MOST_CANDIDATES:
+        values = np.unique(
+            np.quantile(np.concatenate([one.evidence, other.evidence]), np.linspace(0, 1, MOST_CANDIDATES))
+        )
+    for value in values.tolist():
+        yield Event(None, value, np.inf, first=True)
+        yield Event(None, -np.inf, value, first=True)
+    labels, times = np.unique(np.concatenate([one.rest, other.rest]), return_counts=True)
+    if len(labels) > 1:
+        for label in labels[np.argsort(-times, kind="stable")[:MOST_CANDIDATES]].tolist():
+            yield Event(label, 0.0, 0.0, first=True)
+
+
+def bound_epsilon(one: Seen, other: Seen) -> Bound:
+    """Choose an event on the first runs of both worlds, and bound epsilon by how often it occurs in all others."""
+    (practice_one, rest_one), (practice_other, rest_other) = _parted(one), _parted(other)
+    event = choose_event(practice_one, practice_other)
+    a, b = (rest_one, rest_other) if event.first else (rest_other, rest_one)
+    counted = (event.hits(a), len(a.evidence), event.hits(b), len(b.evidence))
+    reported, certain = (float(epsilon_of_event(*counted, error)) for error in (REPORTED, CERTAIN))
+    return Bound(reported, certain, str(event))
+
+
+def _parted(seen: Seen) -> tuple[Seen, Seen]:
+    n = int(len(seen.evidence) * PRACTICE)
+    return Seen(seen.evidence[:n], seen.rest[:n]), Seen(seen.evidence[n:], seen.rest[n:])

@@ -1,0 +1,71 @@
+"""How much a release speaks for one of two worlds: its log-likelihood ratio, which no attacker can better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.audit.worlds import Changed, Worlds
+from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.model import Model
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.partitions.partition import CellIds
+from dpoutlier.scoring.threshold import bin_of
+
+__all__ = ["LookUp", "log_ratio", "log_ratios_of_counts", "other_releases"]
+
+LookUp = Callable[[CellIds], NDArray[Any]]
+"""Released counts of cells, as the attacker sees them; of a sparse release 0 for cells that are not listed."""
+
+
+def log_ratio(model: Model, worlds: Worlds, changed: Changed, look_up: LookUp) -> float:
+    """Of everything that a fit released: counts, and what else it bought."""
+    noisy = look_up(changed.ids)
+    return float(log_ratios_of_counts(model, noisy, changed.here, changed.there).sum()) + other_releases(model, worlds)
+
+
+def log_ratios_of_counts(
+    model: Model, noisy: NDArray[Any], here: NDArray[np.int64], there: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Of each count by itself; they are independent."""
+    law = model.noise_laws[0]
+    ratios: NDArray[np.float64] = float(law.rate) * (np.abs(noisy - there) - np.abs(noisy - here)).astype(float)
+    if isinstance(model.counts, SparseCounts):
+        tau = model.counts.tau
+        hidden = [_hidden(law, tau, a, b) for a, b in zip(here.ravel().tolist(), there.ravel().tolist(), strict=True)]
+        ratios = np.where(noisy == 0, np.reshape(hidden, here.shape), ratios)
+    return ratios
+
+
+@lru_cache(maxsize=1024)
+def _hidden(law: DiscreteLaplace, tau: int, here: int, there: int) -> float:
+    """Of a count that did not reach the threshold."""
+    below = [max(1 - law.at_least(tau - count), 1e-300) for count in (here, there)]
+    return float(np.log(below[0]) - np.log(below[1]))
+
+
+def other_releases(model: Model, worlds: Worlds) -> float:
+    """Of a number of rows and of a histogram of scores that were bought. Bounds that were bought show in the cells."""
+    total = 0.0
+    own, crowd = worlds.rows_per_person, 2 * worlds.crowd
+    for charge in model.charges:
+        if charge.purpose == "number of rows" and not worlds.replaces and model.n_hint is not None:
+            total += float(charge.rate) * (abs(model.n_hint - crowd) - abs(model.n_hint - crowd - own))
+        if charge.purpose == "threshold" and model.score_histogram is not None:
+            total += _of_histogram(model, worlds, float(charge.rate))
+    return total
+
+
+def _of_histogram(model: Model, worlds: Worlds, rate: float) -> float:
+    histogram = model.score_histogram
+    assert histogram is not None
+    bins = bin_of(model.outlier_scores(worlds.positions(model)), histogram.levels)
+    own, crowd = worlds.rows_per_person, worlds.crowd
+    exact = np.zeros((2, len(histogram.counts)), np.int64)
+    for world, rows in enumerate(((crowd + own, crowd), (crowd, crowd + own * worlds.replaces))):
+        np.add.at(exact[world], bins, rows)
+    return rate * float((np.abs(histogram.counts - exact[1]) - np.abs(histogram.counts - exact[0])).sum())

@@ -1,0 +1,93 @@
+"""Many fits on each of two neighbouring data sets, and what an attacker saw of every one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from dpoutlier.audit.configuration import Configuration
+from dpoutlier.audit.events import Seen
+from dpoutlier.audit.evidence import log_ratio
+from dpoutlier.audit.files import folder_in_memory, open_file
+from dpoutlier.audit.scores import Questions, questions_for
+from dpoutlier.audit.seeds import seed_of
+from dpoutlier.audit.worlds import Changed, Worlds, worlds_of
+from dpoutlier.detectors.fitted import HoldsModel
+from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.model import Model
+
+__all__ = ["COUNTS", "FILE", "SCORES", "channels_of", "observe"]
+
+COUNTS, SCORES, FILE = "counts", "scores", "file"
+
+
+def channels_of(configuration: Configuration) -> tuple[str, ...]:
+    """What can be seen of a fit: a secret file cannot."""
+    secret = configuration.arguments.get("holder") == "keyed" or configuration.model().counts.kind == "keyed"
+    return (COUNTS, SCORES) if secret else (COUNTS, SCORES, FILE)
+
+
+def observe(
+    configuration: Configuration, channels: tuple[str, ...], world: int, first: int, runs: int, seed: int | None
+) -> dict[str, Seen]:
+    """Fit so many times on the data of one world, with fresh noise each time, and look through each of the channels.
+
+    Runs are numbered, so that with a seed the noise of each of them can be drawn again.
+    """
+    attacker = _Attacker(configuration)
+    data = attacker.worlds.tables[world]
+    evidence = {channel: np.empty(runs) for channel in channels}
+    rest = {channel: np.empty(runs, np.int64) for channel in channels}
+    mine = None if seed is None else seed_of(seed, repr(configuration), world)
+    with folder_in_memory() as folder:
+        path = Path(folder) / "model"
+        for i in range(runs):
+            own = None if mine is None else seed_of(mine, first + i)
+            fitted = configuration.fit(data, own)
+            for channel in channels:
+                found = attacker.look(channel, fitted, path)
+                evidence[channel][i], rest[channel][i] = found
+    return {channel: Seen(evidence[channel], rest[channel]) for channel in channels}
+
+
+class _Attacker:
+    """Knows all rows but one, the whole configuration, and how to make the most of what he sees."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.worlds, self.changed, self.questions = _known(_Key(configuration))
+        self.moves = bool(configuration.domain().bought) or configuration.arguments.get("n_hint") == "buy"
+
+    def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, int]:
+        model: Model = fitted.model_
+        changed = self.worlds.changed(model) if self.moves else self.changed
+        bought = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
+        if channel == COUNTS:
+            return log_ratio(model, self.worlds, changed, lambda ids: noisy_counts(model.counts, ids)), bought
+        if channel == SCORES:
+            questions = questions_for(self.worlds, model) if self.moves else self.questions
+            scores = fitted.outlier_scores(questions.points)
+            return questions.evidence(model, scores), bought
+        opened = open_file(fitted.save(path, overwrite=True))
+        return log_ratio(model, self.worlds, changed, opened.look_up), opened.rest
+
+
+class _Key:
+    """A configuration by its identity in text, for what is worked out once."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration, self.text = configuration, repr(configuration)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.text == self.text
+
+
+@lru_cache(maxsize=4)
+def _known(key: _Key) -> tuple[Worlds, Changed, Questions]:
+    worlds = worlds_of(key.configuration)
+    model = key.configuration.model()
+    return worlds, worlds.changed(model), questions_for(worlds, model)

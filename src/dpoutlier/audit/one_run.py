@@ -1,0 +1,169 @@
+"""One fit tells much: thousands of canaries at once, each in the data or not by a coin of its own, and guesses of the coins."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.audit.confidence import CERTAIN, PRUDENCE, REPORTED, epsilon_of_guesses
+from dpoutlier.audit.configuration import Configuration
+from dpoutlier.audit.events import PRACTICE
+from dpoutlier.audit.evidence import log_ratios_of_counts
+from dpoutlier.audit.files import folder_in_memory, open_file
+from dpoutlier.audit.seeds import seed_of
+from dpoutlier.audit.worlds import FAR, cells_of, made_points
+from dpoutlier.guarantee import Neighbours
+from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.model import Model
+from dpoutlier.partitions.partition import CellIds
+from dpoutlier.scoring.nearest_cells import NearestCells
+
+__all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
+
+MOST_TRIED = 200_000
+
+
+class Guesses(NamedTuple):
+    """Evidence for each canary that it is in the data, and whether it is."""
+
+    evidence: NDArray[np.float64]
+    coins: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Canaries:
+    """Places that share no cell with each other: so that no canary hides another."""
+
+    configuration: Configuration
+    places: NDArray[np.float64]
+    """Of shape (n, 2, n_features): where a canary lies if its coin shows heads, and, if it is moved and not left out, if tails."""
+    cells: CellIds
+    """Of shape (n, 2, cells per row, 2)."""
+    crowd: int
+
+    @property
+    def moved(self) -> bool:
+        return self.configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+
+    @property
+    def rows_each(self) -> int:
+        return int(self.configuration.arguments.get("rows_per_person", 1))
+
+    def table(self, coins: NDArray[np.bool_]) -> Any:
+        """Each person has a canary, as many times as a person may have rows; a crowd lies at all places."""
+        own = self.places[:, 0][coins]
+        if self.moved:
+            own = np.concatenate([own, self.places[:, 1][~coins]])
+        crowd = self.places[:, : 1 + self.moved].reshape(-1, self.places.shape[2])
+        rows = np.concatenate([own.repeat(self.rows_each, axis=0), crowd.repeat(self.crowd, axis=0)])
+        everyone = np.arange(len(own)).repeat(self.rows_each)
+        others = len(own) + np.arange(len(crowd) * self.crowd)
+        return self.configuration.table(rows, np.concatenate([everyone, others]))
+
+
+def canaries_of(configuration: Configuration, wanted: int, seed: int = 0) -> Canaries:
+    """Up to so many canaries, from random places, each taken if none of its cells is taken."""
+    model = configuration.model()
+    moved = configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+    places = np.random.default_rng(seed).random((min(8 * wanted * (1 + moved), MOST_TRIED), configuration.n_features))
+    cells = cells_of(model, places)
+    taken: set[tuple[int, int]] = set()
+    kept: list[int] = []
+    for i, own in enumerate(cells.tolist()):
+        if taken.isdisjoint(map(tuple, own)):
+            taken.update(map(tuple, own))
+            kept.append(i)
+        if len(kept) == wanted * (1 + moved):
+            break
+    pairs = (
+        np.array(kept[: len(kept) // 2 * 2]).reshape(-1, 2)
+        if moved
+        else np.repeat(np.array(kept)[:, np.newaxis], 2, axis=1)
+    )
+    return Canaries(configuration, places[pairs], cells[pairs], _crowd_for(configuration, model))
+
+
+def _crowd_for(configuration: Configuration, model: Model) -> int:
+    """On a grid as many as make a canary the k-th row of its cell; else so many that a sparse release lists the cell."""
+    if isinstance(model.scorer, NearestCells):
+        return max(model.scorer.k - int(configuration.arguments.get("rows_per_person", 1)), 0)
+    far = math.ceil(FAR / float(model.noise_laws[0].rate))
+    return model.counts.tau + far if isinstance(model.counts, SparseCounts) else 0
+
+
+def guess_coins(canaries: Canaries, channels: tuple[str, ...], fit: int, seed: int | None) -> dict[str, Guesses]:
+    """One fit: toss the coins, release, and weigh the evidence for each canary through each channel."""
+    configuration = canaries.configuration
+    random = np.random.default_rng(None if seed is None else seed_of(seed, "coins", fit))
+    coins = random.random(len(canaries.places)) < 0.5
+    own = None if seed is None else seed_of(seed, "canaries", repr(configuration), fit)
+    fitted = configuration.fit(canaries.table(coins), own)
+    model: Model = fitted.model_
+    found = {}
+    if "counts" in channels:
+        noisy = noisy_counts(model.counts, np.ascontiguousarray(canaries.cells.reshape(-1, 2)))
+        found["counts"] = Guesses(_weighed(canaries, model, noisy), coins)
+    if "scores" in channels and isinstance(model.scorer, NearestCells):
+        found["scores"] = Guesses(_ended(canaries, fitted), coins)
+    if "file" in channels:
+        with folder_in_memory() as folder:
+            opened = open_file(fitted.save(Path(folder) / "model"))
+        found["file"] = Guesses(_weighed(canaries, model, opened.look_up(canaries.cells.reshape(-1, 2))), coins)
+    return found
+
+
+def _weighed(canaries: Canaries, model: Model, noisy: NDArray[Any]) -> NDArray[np.float64]:
+    noisy = noisy.reshape(canaries.cells.shape[:3])
+    here, there = (np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.rows_each, 0))
+    ratios = log_ratios_of_counts(model, noisy, here, there).sum(axis=2)
+    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.moved else ratios[:, 0])
+
+
+def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
+    """Whether the walk from each place ends at once, as plus or minus 1; of moved canaries the difference."""
+    places = canaries.places[:, : 1 + canaries.moved]
+    points = made_points(canaries.configuration, places.reshape(-1, places.shape[2]))
+    ended = (fitted.outlier_scores(points) == 0).reshape(places.shape[:2]).astype(float)
+    return np.asarray(ended[:, 0] - ended[:, 1] if canaries.moved else 2 * ended[:, 0] - 1)
+
+
+def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:
+    """Bounds on epsilon, reported and certain, and the number of guesses.
+
+    The first fits show how strong evidence must be for a guess to pay; on all others a coin is guessed where it is as strong, and
+    left alone elsewhere. Where there is one fit only, every coin is guessed. Fits are independent, so that their guesses add up.
+    """
+    n = math.ceil(len(fits) * PRACTICE) if len(fits) > 1 else 0
+    practice, counted = fits[:n], _joined(fits[n:])
+    strong = _worth_a_guess(_joined(practice), (len(fits) - n) / n) if n else 0.0
+    told = (np.abs(counted.evidence) >= strong) & (counted.evidence != 0)
+    made = int(told.sum())
+    right = int(((counted.evidence > 0) == counted.coins)[told].sum())
+    if not made:
+        return 0.0, 0.0, 0
+    reported, certain = (float(epsilon_of_guesses(right, made, error)) for error in (REPORTED, CERTAIN))
+    return reported, certain, made
+
+
+def _joined(fits: list[Guesses]) -> Guesses:
+    return Guesses(np.concatenate([one.evidence for one in fits]), np.concatenate([one.coins for one in fits]))
+
+
+def _worth_a_guess(practice: Guesses, more: float) -> float:
+    """The strength of evidence from which guesses promise the largest bound on so many times as many canaries."""
+    strength = np.round(np.abs(practice.evidence), 9)
+    right = (practice.evidence > 0) == practice.coins
+    best, found = -1.0, 0.0
+    for least in np.unique(strength[strength > 0]).tolist():
+        told = right[strength >= least]
+        share, made = (told.sum() + 1) / (len(told) + 2), len(told) * more
+        bound = float(epsilon_of_guesses(share * made, made, PRUDENCE))
+        if bound > best:
+            best, found = bound, least - 1e-9
+    return found

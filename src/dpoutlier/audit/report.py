@@ -1,0 +1,84 @@
+"""What an audit leaves behind: audit.html with everything in it, and beside it audit.csv and audit.png."""
+
+from __future__ import annotations
+
+import base64
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow.csv
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dpoutlier._files import write_aside
+from dpoutlier.audit.figure import audit_picture
+from dpoutlier.audit.findings import Finding, table_of
+
+__all__ = ["Line", "sharpest_lines", "write_audit"]
+
+
+class Line:
+    """The sharpest bounds of one case, by epsilon."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        first = findings[0]
+        self.case, self.neighbours, self.holder = first.case, first.neighbours, first.holder
+        self.by_epsilon: dict[float, Finding] = {}
+        for one in findings:
+            best = self.by_epsilon.get(one.claimed)
+            if best is None or one.bound > best.bound:
+                self.by_epsilon[one.claimed] = one
+
+
+def sharpest_lines(findings: list[Finding]) -> list[Line]:
+    """A line for each case, relation and holder."""
+    keys = dict.fromkeys((one.case, one.neighbours, one.holder) for one in findings)
+    return [Line([one for one in findings if (one.case, one.neighbours, one.holder) == key]) for key in keys]
+
+
+def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float) -> Path:
+    """Write all of it, the page last. Returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    picture = audit_picture(findings)
+    _write(folder / "audit.csv", lambda stream: pyarrow.csv.write_csv(table_of(findings), stream))
+    _write(folder / "audit.png", lambda stream: _put(stream, picture))
+    page = _page(findings, how, seconds)
+    return _write(folder / "audit.html", lambda stream: _put(stream, page.encode()))
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
+    return write_aside(path, write, overwrite=True)
+
+
+def _put(stream: IO[bytes], content: bytes) -> None:
+    stream.write(content)
+
+
+def _page(findings: list[Finding], how: str, seconds: float) -> str:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    picture = "data:image/svg+xml;base64," + base64.b64encode(audit_picture(findings, "svg")).decode()
+    run: dict[str, Any] = {
+        "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "minutes": seconds / 60,
+        "how": how,
+        "versions": f"dpoutlier {version('dpoutlier')}, Python {platform.python_version()}, NumPy {version('numpy')}",
+    }
+    return environment.get_template("audit.html.j2").render(
+        findings=findings,
+        lines=sharpest_lines(findings),
+        epsilons=sorted({one.claimed for one in findings}),
+        refuted=[one for one in findings if one.refuted],
+        expected=[one for one in findings if one.expects_teeth],
+        toothless=[one for one in findings if one.toothless],
+        picture=picture,
+        run=run,
+    )

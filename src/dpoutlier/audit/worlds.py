@@ -1,0 +1,137 @@
+"""Worst-case neighbours: two data sets that differ by one person, whose rows change as many cells as they can."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.audit.configuration import Configuration
+from dpoutlier.guarantee import Neighbours
+from dpoutlier.model import Model
+from dpoutlier.partitions.partition import CellIds
+from dpoutlier.rows import Rows
+from dpoutlier.scoring.nearest_cells import NearestCells
+
+__all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "made_points", "positions_of", "worlds_of"]
+
+PAST_THE_CAP = 3
+"""So many rows more than the cap has the person, where people are told apart: they must not count."""
+FAR = 10
+"""In scales of the noise: past that it is hardly ever seen."""
+TRIES = 2000
+
+
+class Changed(NamedTuple):
+    """The cells whose exact counts differ, and these counts in both worlds."""
+
+    ids: CellIds
+    here: NDArray[np.int64]
+    there: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """The person's rows lie at ``place``; in the other world nowhere, or at ``other``. A crowd lies at both, in both worlds."""
+
+    configuration: Configuration
+    place: NDArray[np.float64]
+    other: NDArray[np.float64]
+    crowd: int
+
+    @property
+    def replaces(self) -> bool:
+        return self.configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+
+    @property
+    def rows_per_person(self) -> int:
+        return int(self.configuration.arguments.get("rows_per_person", 1))
+
+    @cached_property
+    def tables(self) -> tuple[Any, Any]:
+        """The data with the person, and the data without, or with another in place."""
+        own = self.rows_per_person
+        if self.configuration.arguments.get("person") is not None:
+            own += PAST_THE_CAP
+        crowd = np.repeat([self.place, self.other], self.crowd, axis=0)
+        here, there = (np.repeat([place], own, axis=0) for place in (self.place, self.other))
+        everyone = np.arange(1, len(crowd) + 1)  # the person is number 0
+        mine = np.zeros(own, np.int64)
+        table = self.configuration.table
+        with_row = table(np.concatenate([crowd, here]), np.concatenate([everyone, mine]))
+        if self.replaces:
+            return with_row, table(np.concatenate([crowd, there]), np.concatenate([everyone, mine]))
+        return with_row, table(crowd, everyone)
+
+    def positions(self, model: Model) -> NDArray[np.uint32]:
+        """The two places on the lattice of this model."""
+        return positions_of(model, np.stack([self.place, self.other]))
+
+    def changed(self, model: Model) -> Changed:
+        """Which counts of this model differ, from what the attacker knows: all rows but one, and the partition."""
+        own = self.rows_per_person
+        cells = cells_of(model, np.stack([self.place, self.other]))
+        ids, where = np.unique(cells.reshape(-1, 2), axis=0, return_inverse=True)
+        here, there = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+        at_place, at_other = where.reshape(2, -1)
+        np.add.at(here, at_place, self.crowd + own)
+        np.add.at(here, at_other, self.crowd)
+        np.add.at(there, at_place, self.crowd)
+        np.add.at(there, at_other, self.crowd + own * self.replaces)
+        differ = here != there
+        return Changed(np.ascontiguousarray(ids[differ]), here[differ], there[differ])
+
+
+def made_points(configuration: Configuration, places: NDArray[np.float64]) -> Any:
+    """Points to be scored: rows without the column of people."""
+    arguments = {**configuration.arguments, "person": None}
+    return Configuration(configuration.detector, arguments, configuration.n_features).table(
+        places, np.empty(0, np.int64)
+    )
+
+
+def positions_of(model: Model, places: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Places of the unit cube on the model's lattice: the same rows as :func:`made_rows` makes of them."""
+    domain = model.domain
+    columns = []
+    for j in range(domain.n_features):
+        category = domain.category(j)
+        if category is not None:
+            columns.append(np.minimum(np.floor(places[:, j] * len(category.levels)), len(category.levels) - 1) + 0.5)
+            continue
+        outer = domain.outer[j] if domain.outer is not None else None
+        low, high = (domain.lower[j], domain.upper[j]) if outer is None else outer
+        columns.append(low * (1 - places[:, j]) + high * places[:, j])
+    return Rows(columns, domain)[:]
+
+
+def cells_of(model: Model, places: NDArray[np.float64]) -> CellIds:
+    """Ids of the cells at these places, of shape (n, cells per row, 2)."""
+    return model.partition.cells(positions_of(model, places))
+
+
+def _crowd_for(configuration: Configuration, model: Model) -> int:
+    """How many rows lie at both places besides: as many as make scores tell most.
+
+    On a grid a walk ends at once if the first cell holds k rows, so that the person should be the k-th. A logarithm of counts
+    tells all counts apart that are well above the noise.
+    """
+    if isinstance(model.scorer, NearestCells):
+        return max(model.scorer.k - int(configuration.arguments.get("rows_per_person", 1)), 0)
+    return math.ceil(FAR / float(model.noise_laws[0].rate)) + 1
+
+
+def worlds_of(configuration: Configuration) -> Worlds:
+    """Two places that share no cell, if there are such: two opposite corners, or the best of many random pairs."""
+    model = configuration.model()
+    d = configuration.n_features
+    pairs = np.random.default_rng(0).random((TRIES, 2, d))
+    pairs = np.concatenate([[[np.ones(d) - 1e-9, np.zeros(d)]], pairs])
+    cells = cells_of(model, pairs.reshape(-1, d)).reshape(len(pairs), 2, -1, 2)
+    apart = (cells[:, 0] != cells[:, 1]).any(axis=2).sum(axis=1)
+    place, other = pairs[int(np.argmax(apart))]  # the first of the best
+    return Worlds(configuration, place, other, _crowd_for(configuration, model))

@@ -1,0 +1,128 @@
+"""``dpoutlier audit``: bound epsilon from below by experiment."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpoutlier.cli.errors import errors_for_people
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from dpoutlier.audit.cases import Case
+    from dpoutlier.audit.findings import Finding
+
+__all__ = ["audit"]
+
+REFUTED, INTERRUPTED = 1, 130
+
+
+def audit(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            help="What to audit: a TOML file with a detector and its arguments, or a model file, whose arguments are taken. "
+            "Left out: the standard cases of every detector, relation and holder."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for audit.html, audit.csv and audit.png.")] = Path("audit"),
+    runs: Annotated[
+        int | None, typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else 160,000.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few runs: minutes instead of a quarter of an hour.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
+    seed: Annotated[
+        int | None, typer.Option(help="Draw the noise from a seed, to repeat an audit; else it is that of any fit.")
+    ] = None,
+) -> None:
+    """Measure how much of epsilon an attacker can see.
+
+    Fits the detector many times on made-up worst-case data with and without one person, and once with thousands of canaries, and
+    tells these fits apart by their counts, scores and files. That bounds the true epsilon from below. No data is read and no budget
+    is spent. Ends with status 1 if a bound exceeds the claim, which happens by chance once in ten million audits.
+
+    Example: dpoutlier audit forest.toml --out audit
+    """
+    with errors_for_people():
+        from dataclasses import replace  # noqa: PLC0415 - --help must not wait for all this
+        from time import perf_counter  # noqa: PLC0415
+
+        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.audit.report import write_audit  # noqa: PLC0415
+        from dpoutlier.audit.run import FULL, QUICK, run_audit  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
+        from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
+
+        begin = perf_counter()
+        if jobs < -1 or jobs == 0:
+            raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+        if out.exists() and not out.is_dir():
+            raise bad("--out", "a folder", out)
+        say_if_compiling()
+        cases = _cases(config)
+        effort = QUICK if quick else FULL
+        if runs is not None:
+            effort = replace(effort, most_runs=runs, most_in_vain=min(runs, effort.most_in_vain))
+        try:
+            with share_done() as watch:
+                findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
+        except KeyboardInterrupt:
+            console(stderr=True).print("\nStopped. Nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+        with working("drawing and writing"):
+            noise = "Noise of the operating system" if seed is None else f"Noise from the seed {seed}"
+            page = write_audit(findings, out, noise, perf_counter() - begin)
+        console().print(_table(findings))
+        refuted = [one for one in findings if one.refuted]
+        verdict = _verdict(findings, refuted)
+        console().print(f"\n{verdict}\n\nReport: {page}", soft_wrap=True, markup=False)
+        if refuted:
+            raise typer.Exit(REFUTED)
+
+
+def _cases(config: Path | None) -> "list[Case]":
+    from dpoutlier.audit.cases import Case, standard_cases  # noqa: PLC0415
+    from dpoutlier.audit.configuration import configuration_of_file  # noqa: PLC0415
+
+    if config is None:
+        return list(standard_cases())
+    configuration, epsilons = configuration_of_file(config)
+    found: list[Any] = [configuration.with_epsilon(epsilon) for epsilon in epsilons]
+    return [Case(config.name, one, one, teeth=False) for one in found]
+
+
+def _table(findings: "list[Finding]") -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    from dpoutlier.audit.report import sharpest_lines  # noqa: PLC0415
+
+    epsilons = sorted({one.claimed for one in findings})
+    table = Table(title="Sharpest lower bound on epsilon, at 99.9 % confidence", title_justify="left")
+    for name in ("case", "neighbours", "holder"):
+        table.add_column(name)
+    for epsilon in epsilons:
+        table.add_column(f"{epsilon:g}", justify="right", no_wrap=True)
+    for line in sharpest_lines(findings):
+        cells = []
+        for epsilon in epsilons:
+            one = line.by_epsilon.get(epsilon)
+            cells.append("" if one is None else f"[red]{one.bound:.3f}[/]" if one.refuted else f"{one.bound:.3f}")
+        table.add_row(line.case, line.neighbours, line.holder, *cells)
+    return table
+
+
+def _verdict(findings: "list[Finding]", refuted: "list[Finding]") -> str:
+    if refuted:
+        worst = max(refuted, key=lambda one: one.certain - one.claimed)
+        return (
+            f"REFUTED: {len(refuted)} of {len(findings)} audits lie above the claim. The worst: {worst.case}, {worst.neighbours}, "
+            f"{worst.holder}, {worst.method} on {worst.channel}: epsilon is at least {worst.certain:.3f}, and {worst.claimed:g} is "
+            "claimed. Do not release anything."
+        )
+    text = f"No claim is refuted by any of {len(findings)} audits."
+    expected = [one for one in findings if one.expects_teeth]
+    if expected:
+        sharp = sum(not one.toothless for one in expected)
+        text += f" {sharp} of {len(expected)} audits that should see at least half of epsilon do."
+    return text

@@ -1,0 +1,64 @@
+"""Processes that work off tasks. They die with their parent, and leave Ctrl-C to it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+__all__ = ["processes", "submitted"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def processes(
+    jobs: int, died: str, start: Callable[..., None] | None = None, given: tuple[Any, ...] = ()
+) -> Iterator[ProcessPoolExecutor]:
+    """So many processes, each of which begins with ``start(*given)``. ``died`` is the error if one is ended from outside."""
+    context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(jobs, context, _begin, (start, given)) as pool:
+        try:
+            yield pool
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()  # what it was at is lost
+            if isinstance(error, BrokenProcessPool):
+                raise OSError(died) from None
+            raise
+
+
+def submitted(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Future[Result]]:
+    """Processes start with the first task. Until one can ignore Ctrl-C itself, it inherits that the signal is held back."""
+    held = hasattr(signal, "pthread_sigmask") and signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return [pool.submit(work, task) for task in tasks]
+    finally:
+        if held is not False:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held)
+
+
+def _begin(start: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if start is not None:
+        start(*given)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
