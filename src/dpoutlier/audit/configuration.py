@@ -159,6 +159,7 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
             f"{path}: unknown {', '.join(unknown)}. A {name} takes n_features or features, {allowed}."
         )
     configuration = Configuration(name, {**content, "epsilon": epsilons[0]}, n_features)
-    for epsilon in epsilons:
-        configuration.with_epsilon(epsilon).model()  # what cannot be fitted is refused now
+    for each in map(configuration.with_epsilon, epsilons):  # what cannot be fitted is refused now
+        each.model()
+        each.epsilon  # noqa: B018 - nor is what promises nothing
     return configuration, epsilons

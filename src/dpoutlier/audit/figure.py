@@ -99,12 +99,9 @@ def _legend(findings: list[Finding]) -> list[Line2D]:
         Line2D([], [], color=INK, lw=0.8, ls=":", label="half of it"),
     ]
     for method, face in (("many runs", "white"), ("one run", "#777777")):
-        for channel in dict.fromkeys(one.channel for one in findings if one.method == method):
-            handles.append(
-                Line2D(
-                    [], [], ls="", marker=MARKERS[channel], mec="#777777", mfc=face, ms=5, label=f"{channel}, {method}"
-                )
-            )
+        channels = dict.fromkeys(one.channel for one in findings if one.method == method)
+        mark: Any = {"ls": "", "mec": "#777777", "mfc": face, "ms": 5}
+        handles += [Line2D([], [], marker=MARKERS[name], label=f"{name}, {method}", **mark) for name in channels]
     return handles
 
 

@@ -75,8 +75,9 @@ def _chain(worlds: Worlds, model: Model) -> NDArray[np.float64] | None:
 def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.float64]) -> Questions:
     """Between two points of the chain one cell changes, so that their scores differ by two logarithms of whole numbers.
 
-    Logarithms are kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference tells both
-    counts. Only equal ones differ by nothing; if that is so at one step, the score of the first point itself tells which they are.
+    Logarithms are kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly
+    tells both counts. Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by nothing;
+    if that is so at one step, the score of the first point itself tells which they are.
     """
     points = made_points(worlds.configuration, chain)
     cells = cells_of(model, chain)
@@ -84,16 +85,16 @@ def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.
     steps = np.arange(len(members))
     ids = np.stack([cells[steps, members], cells[steps + 1, members]], axis=1).reshape(-1, 2)
     changed = worlds.changed(model)
-    known = {tuple(cell): i for i, cell in enumerate(changed.ids.tolist())}
-    where = np.array([known.get(tuple(cell), -1) for cell in ids.tolist()])
+    places = {tuple(cell): i for i, cell in enumerate(changed.ids.tolist())}
+    where = np.array([places.get(tuple(cell), -1) for cell in ids.tolist()])
     here, there = (np.where(where >= 0, counts[where], 0) for counts in (changed.here, changed.there))
     code, trees = _Code(worlds, model, scorer), cells.shape[1]
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:
         totals = np.rint(-scores * trees * TERM_UNIT).astype(np.int64)
-        noisy, sure = code.counts(totals)
+        noisy, known = code.counts(totals)
         ratios = log_ratios_of_counts(model, noisy.ravel(), here, there)
-        return float(ratios[sure.repeat(2) & (where >= 0)].sum()) + other_releases(model, worlds)
+        return float(ratios[known.repeat(2) & (where >= 0)].sum()) + other_releases(model, worlds)
 
     return Questions(points, evidence)
 
@@ -107,19 +108,21 @@ class _Code:
         self.likely = np.arange(max(worlds.crowd - reach, 0), worlds.crowd + reach + 1)
         self.terms = scorer.logarithms(self.likely, 1, 1)
         differences = (self.terms[:, np.newaxis] - self.terms).ravel()
-        self.order = np.argsort(differences, kind="stable")
+        strange = np.abs(self.likely - worlds.crowd)
+        self.order = np.lexsort(
+            ((strange[:, np.newaxis] + strange).ravel(), differences)
+        )  # of equal ones the likeliest first
         self.differences = differences[self.order]
 
     def counts(self, totals: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Of each step the counts before and after, and whether they are known for certain."""
+        """Of each step the counts before and after, and whether they are known."""
         wanted = totals[:-1] - totals[1:]
-        first = np.searchsorted(self.differences, wanted)
-        sure = np.searchsorted(self.differences, wanted, side="right") == first + 1
-        before, after = np.divmod(self.order[np.minimum(first, len(self.order) - 1)], len(self.likely))
-        (open_steps,) = np.nonzero(~sure)
-        if len(open_steps) == 1 and wanted[open_steps[0]] == 0:
-            term = totals[0] - self.terms[before[sure]].sum()
-            (found,) = np.nonzero(self.terms == term)
+        first = np.minimum(np.searchsorted(self.differences, wanted), len(self.differences) - 1)
+        known = (self.differences[first] == wanted) & (wanted != 0)
+        before, after = np.divmod(self.order[first], len(self.likely))
+        (equal,) = np.nonzero(wanted == 0)
+        if len(equal) == 1:
+            (found,) = np.nonzero(self.terms == totals[0] - self.terms[before[known]].sum())
             if len(found) == 1:
-                before[open_steps], after[open_steps], sure[open_steps] = found[0], found[0], True
-        return np.stack([self.likely[before], self.likely[after]], axis=1), sure
+                before[equal], after[equal], known[equal] = found[0], found[0], True
+        return np.stack([self.likely[before], self.likely[after]], axis=1), known

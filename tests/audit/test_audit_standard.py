@@ -1,0 +1,83 @@
+"""The standard audit with fixed seeds: no claim is refuted, and where a row changes few cells the audit sees half of epsilon."""
+
+import pytest
+
+from dpoutlier.audit.cases import EPSILONS, TEETH, standard_cases
+from dpoutlier.audit.run import MANY, ONE, Effort, canaries_for, run_audit, runs_for
+
+FEW = Effort(most_runs=400, most_in_vain=200, canaries=3_000, fits=10)
+SHARP = Effort(most_runs=100, most_in_vain=100, canaries=10_000, fits=60)
+
+
+def names(cases):
+    return [f"{case.label}-{case.neighbours}-{case.holder}" for case in cases]
+
+
+AT_ONE = list(standard_cases((1.0,)))
+
+
+def test_the_standard_cases_are_every_detector_relation_and_holder():
+    cases = list(standard_cases())
+    found = {(case.detector, case.neighbours, case.holder) for case in cases}
+    relations = ("add-or-remove-one", "replace-one")
+    grids = {("grid", relation, holder) for relation in relations for holder in ("dense", "keyed", "sparse")}
+    assert found == grids | {(name, relation, "dense") for relation in relations for name in ("forest", "marginals")}
+    assert {case.epsilon for case in cases} == set(EPSILONS)
+    assert min(EPSILONS) < TEETH[0] < TEETH[1] < max(EPSILONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", AT_ONE, ids=names(AT_ONE))
+def test_no_claim_is_refuted(case):
+    """Fails by chance with a probability below 1e-6: at most eight audits, each wrong with 1e-7. The seed makes it repeatable."""
+    findings = run_audit([case], FEW, seed=1)
+    assert {one.channel for one in findings} == (
+        {"counts", "scores"} if case.holder == "keyed" else {"counts", "scores", "file"}
+    )
+    assert {one.method for one in findings} == ({MANY, ONE} if canaries_for(case, FEW) else {MANY})
+    assert not [one for one in findings if one.refuted]
+
+
+WITH_TEETH = [case for case in standard_cases((0.5, 1.0, 2.0)) if case.teeth]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", WITH_TEETH, ids=[f"{name}-{c.epsilon}" for name, c in zip(names(WITH_TEETH), WITH_TEETH)]
+)
+def test_one_run_sees_half_of_epsilon(case):
+    findings = [one for one in run_audit([case], SHARP, seed=2) if one.method == ONE]
+    assert findings
+    for one in findings:
+        assert one.expects_teeth
+        assert one.claimed / 2 <= one.bound
+        assert not one.refuted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("label", ["grid", "forest of 1", "marginals of 1"])
+def test_many_runs_see_half_of_epsilon(label, epsilon):
+    """On the smallest cases; ``make audit`` has the runs for four cells and for both relations."""
+    case = next(case for case in standard_cases((epsilon,)) if case.label == label)
+    effort = Effort(most_runs=5_000, canaries=10, fits=1)
+    findings = [one for one in run_audit([case], effort, seed=3) if one.method == MANY]
+    assert [one.channel for one in findings] == ["counts", "scores", "file"]
+    for one in findings:
+        assert one.claimed / 2 <= one.bound
+        assert not one.refuted
+
+
+def test_as_many_runs_are_made_as_can_show_something():
+    by_label = {(case.label, case.neighbours): case for case in standard_cases((0.5,))}
+    effort = Effort()
+    runs = [
+        runs_for(by_label[label, relation], effort)
+        for label, relation in (
+            ("grid", "add-or-remove-one"),
+            ("forest of 4", "add-or-remove-one"),
+            ("forest of 4", "replace-one"),
+        )
+    ]
+    assert runs[0] < runs[1] < runs[2] <= effort.most_runs
+    assert runs_for(by_label["forest of 32", "replace-one"], effort) == effort.most_in_vain
