@@ -76,8 +76,8 @@ def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.
     """Between two points of the chain one cell changes, so that their scores differ by two logarithms of whole numbers.
 
     Logarithms are kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly
-    tells both counts. Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by nothing;
-    if that is so at one step, the score of the first point itself tells which they are.
+    tells both counts. Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by
+    nothing; if that is so at one step, the score of the first point itself tells which they are.
     """
     points = made_points(worlds.configuration, chain)
     cells = cells_of(model, chain)
