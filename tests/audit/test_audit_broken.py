@@ -16,7 +16,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.trusted import fit, reference, release
 from dpoutlier.trusted.people import kept_rows
 
-EFFORT = Effort(most_runs=600, most_in_vain=600, canaries=3_000, fits=5)
+EFFORT = Effort(most_runs=600, most_elsewhere=600, canaries=3_000, fits=5)
 REPLACE = "replace-one"
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def test_a_scale_that_is_ten_percent_off(monkeypatch):
             DiscreteLaplace(Fraction(int(law.rate * less * 2**40), 2**40)), n, source
         ),
     )
-    found = refuted(Effort(most_runs=200, most_in_vain=200, canaries=10_000, fits=20))
+    found = refuted(Effort(most_runs=200, most_elsewhere=200, canaries=10_000, fits=20))
     assert {channel for method, channel in found if method == "one run"} == {"counts", "scores", "file"}
 
 

@@ -3,10 +3,10 @@
 import pytest
 
 from dpoutlier.audit.cases import EPSILONS, TEETH, standard_cases
-from dpoutlier.audit.run import MANY, ONE, Effort, canaries_for, run_audit, runs_for
+from dpoutlier.audit.run import MANY, ONE, Effort, has_room_for_canaries, run_audit, runs_for
 
-FEW = Effort(most_runs=400, most_in_vain=200, canaries=3_000, fits=10)
-SHARP = Effort(most_runs=100, most_in_vain=100, canaries=10_000, fits=60)
+FEW = Effort(most_runs=400, most_elsewhere=200, canaries=3_000, fits=10)
+SHARP = Effort(most_runs=100, most_elsewhere=100, canaries=10_000, fits=60)
 
 
 def names(cases):
@@ -34,7 +34,7 @@ def test_no_claim_is_refuted(case):
     assert {one.channel for one in findings} == (
         {"counts", "scores"} if case.holder == "keyed" else {"counts", "scores", "file"}
     )
-    assert {one.method for one in findings} == ({MANY, ONE} if canaries_for(case, FEW) else {MANY})
+    assert {one.method for one in findings} == ({MANY, ONE} if has_room_for_canaries(case) else {MANY})
     assert not [one for one in findings if one.refuted]
 
 
@@ -80,4 +80,4 @@ def test_as_many_runs_are_made_as_can_show_something():
         )
     ]
     assert runs[0] < runs[1] < runs[2] <= effort.most_runs
-    assert runs_for(by_label["forest of 32", "replace-one"], effort) == effort.most_in_vain
+    assert runs_for(by_label["forest of 32", "replace-one"], effort) == effort.most_elsewhere

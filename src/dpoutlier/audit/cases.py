@@ -14,6 +14,7 @@ from dpoutlier.private_bounds import PrivateBounds
 __all__ = ["EPSILONS", "TEETH", "Case", "standard_cases"]
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
+SPECIAL = 1.0
 TEETH = (0.5, 2.0)
 """From this epsilon to that one, an audit with teeth reaches at least half of what is claimed."""
 
@@ -25,6 +26,8 @@ class Case:
     label: str
     many: Configuration
     one: Configuration
+    by_score: Configuration | None = None
+    """Where canaries are told by scores, if not where they are told by counts."""
     teeth: bool = True
     """Whether bounds of at least half of epsilon are expected, between the epsilons of ``TEETH``."""
 
@@ -46,45 +49,54 @@ class Case:
 
 
 def standard_cases(epsilons: tuple[float, ...] = EPSILONS) -> Iterator[Case]:
-    """All of them, at each epsilon."""
+    """All of them, at each epsilon; what is special about a fit, at epsilon 1 only."""
     for epsilon in epsilons:
         for neighbours in Neighbours:
             common = {"epsilon": epsilon, "neighbours": neighbours.value, "bounds": (0, 1)}
             yield from _grids(common, epsilon)
             yield from _forests(common)
             yield from _marginals(common)
+            if epsilon == SPECIAL:
+                yield from _specials(common)
+
+
+def _grid(label: str, arguments: dict[str, Any], bins: int = 2, many: int = 2**16, *, teeth: bool = True) -> Case:
+    few, lots = (Configuration("grid", {"k": 1, **arguments, "bins": size}) for size in (bins, many))
+    return Case(label, few, lots, teeth=teeth)
 
 
 def _grids(common: dict[str, Any], epsilon: float) -> Iterator[Case]:
-    def case(label: str, bins: int = 2, many: int = 2**16, *, teeth: bool = True, **more: Any) -> Case:
-        arguments = {**common, "k": 1, **more}
-        few, lots = (Configuration("grid", {**arguments, "bins": size}) for size in (bins, many))
-        return Case(label, few, lots, teeth)
-
-    yield case("grid", holder="dense")
-    yield case("grid", holder="keyed")
+    yield _grid("grid", {**common, "holder": "dense"})
+    yield _grid("grid", {**common, "holder": "keyed"})
     # A crowd lifts the counts over the threshold of a sparse release; without one, the cell is hardly ever listed.
-    yield case("grid", bins=64, many=2**14, holder="sparse", sparse_size=4, k=math.ceil(80 / epsilon))
-    yield case("grid, alone in its cell", bins=8, many=2**14, holder="sparse", sparse_size=2**14, teeth=False)
-    yield case("grid, 3 rows a person", holder="dense", rows_per_person=3)
+    sparse = {"holder": "sparse", "sparse_size": 4, "k": math.ceil(80 / epsilon)}
+    yield _grid("grid", {**common, **sparse}, bins=64, many=2**14)
+
+
+def _specials(common: dict[str, Any]) -> Iterator[Case]:
+    sparse = {"holder": "sparse", "sparse_size": 2**14}
+    yield _grid("grid, alone in its cell", {**common, **sparse}, bins=8, many=2**14)
+    yield _grid("grid, 3 rows a person", {**common, "rows_per_person": 3})
     # Ids are read, and rows past the cap are left out.
-    yield case("grid, people by id", holder="dense", rows_per_person=2, person="id")
-    bought = {"n_hint": "buy", "target_fpr": 0.1, "threshold_share": 0.25, "holder": "dense"}
+    yield _grid("grid, people by id", {**common, "rows_per_person": 2, "person": "id"})
+    bought = {"n_hint": "buy", "target_fpr": 0.1, "threshold_share": 0.25}
     everything = Configuration("grid", {**common, "k": 1, "bins": "auto", **bought})
-    yield Case("grid, number of rows and threshold bought", everything, everything, teeth=False)
-    bounds = PrivateBounds(outer=(0, 1), share=0.5)
-    bought_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, "holder": "dense", "bounds": bounds})
+    yield Case("grid, rows and threshold bought", everything, everything, teeth=False)
+    bounds = {"bounds": PrivateBounds(outer=(0, 1), share=0.5)}
+    bought_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, **bounds})
     yield Case("grid, bounds bought", bought_bounds, bought_bounds, teeth=False)
 
 
 def _forests(common: dict[str, Any]) -> Iterator[Case]:
     for trees, teeth in ((1, True), (4, True), (32, False)):
-        few = Configuration("forest", {**common, "n_trees": trees, "depth": 1, "subspace": 1})
-        lots = Configuration("forest", {**common, "n_trees": trees, "depth": 14, "subspace": 6}, n_features=6)
-        yield Case(f"forest of {trees}", few, lots, teeth)
+        own = {**common, "n_trees": trees}
+        few = Configuration("forest", {**own, "depth": 1, "subspace": 1})
+        lots = Configuration("forest", {**own, "depth": 14, "subspace": 6}, n_features=6)
+        by_score = Configuration("forest", {**own, "depth": 3, "subspace": 1}, n_features=trees)
+        yield Case(f"forest of {trees}", few, lots, by_score, teeth)
 
 
 def _marginals(common: dict[str, Any]) -> Iterator[Case]:
     for features, teeth in ((1, True), (4, True), (16, False)):
-        few, lots = (Configuration("marginals", {**common, "bins": bins}, features) for bins in (2, 2**14))
-        yield Case(f"marginals of {features}", few, lots, teeth)
+        few, lots, by_score = (Configuration("marginals", {**common, "bins": b}, features) for b in (2, 2**14, 256))
+        yield Case(f"marginals of {features}", few, lots, by_score, teeth)

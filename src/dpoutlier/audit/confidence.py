@@ -83,3 +83,11 @@ def attainable(n_cells: int, epsilon: float, runs: int) -> float:
     enough = np.arange(1, n_cells + 1)
     first, second = (1 - bdtr(enough - 1, n_cells, share) for share in (chance, 1 - chance))
     return float(np.max(epsilon_of_event(runs * first, runs, runs * second, runs, REPORTED), initial=0.0))
+
+
+def attainable_by_guesses(n_cells: int, epsilon: float, canaries: int) -> float:
+    """The same for so many canaries, whose coins are guessed where enough of their counts agree."""
+    chance = 1 / (1 + math.exp(-epsilon / n_cells))
+    enough = np.arange(n_cells // 2 + 1, n_cells + 1)
+    right, wrong = (1 - bdtr(enough - 1, n_cells, share) for share in (chance, 1 - chance))
+    return float(np.max(epsilon_of_guesses(canaries * right, canaries * (right + wrong), REPORTED), initial=0.0))

@@ -34,7 +34,10 @@ class Finding:
     event: str
 
     @classmethod
-    def of(cls, case: Case, method: str, channel: str, bounds: tuple[float, float], trials: int, event: str) -> Finding:
+    def of(
+        cls, case: Case, method: str, channel: str, bounds: tuple[float, float], trials: int, event: str, *, sharp: bool
+    ) -> Finding:
+        """``sharp``: whether so many trials can be expected to show half of epsilon."""
         return cls(
             case=case.label,
             detector=case.detector,
@@ -46,7 +49,7 @@ class Finding:
             bound=bounds[0],
             certain=bounds[1],
             trials=trials,
-            expects_teeth=case.teeth and TEETH[0] <= case.epsilon <= TEETH[1],
+            expects_teeth=sharp and case.teeth and TEETH[0] <= case.epsilon <= TEETH[1],
             event=event,
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpoutlier.audit.configuration import Configuration
+from dpoutlier.audit.configuration import Configuration, Same
 from dpoutlier.audit.events import Seen
 from dpoutlier.audit.evidence import log_ratio
 from dpoutlier.audit.files import folder_in_memory, open_file
@@ -56,7 +56,7 @@ class _Attacker:
     """Knows all rows but one, the whole configuration, and how to make the most of what he sees."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.worlds, self.changed, self.questions = _known(_Key(configuration))
+        self.worlds, self.changed, self.questions = _known(Same(configuration))
         self.moves = bool(configuration.domain().bought) or configuration.arguments.get("n_hint") == "buy"
 
     def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, int]:
@@ -73,21 +73,8 @@ class _Attacker:
         return log_ratio(model, self.worlds, changed, opened.look_up), opened.rest
 
 
-class _Key:
-    """A configuration by its identity in text, for what is worked out once."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self.configuration, self.text = configuration, repr(configuration)
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.text == self.text
-
-
 @lru_cache(maxsize=4)
-def _known(key: _Key) -> tuple[Worlds, Changed, Questions]:
-    worlds = worlds_of(key.configuration)
-    model = key.configuration.model()
+def _known(same: Same) -> tuple[Worlds, Changed, Questions]:
+    worlds = worlds_of(same.configuration)
+    model = same.configuration.model()
     return worlds, worlds.changed(model), questions_for(worlds, model)

@@ -15,18 +15,19 @@ from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.events import PRACTICE
 from dpoutlier.audit.evidence import log_ratios_of_counts
 from dpoutlier.audit.files import folder_in_memory, open_file
+from dpoutlier.audit.scores import Code, way
 from dpoutlier.audit.seeds import seed_of
 from dpoutlier.audit.worlds import FAR, cells_of, made_points
 from dpoutlier.guarantee import Neighbours
 from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.holders.sparse import SparseCounts
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import CellIds
+from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
 __all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
 
-MOST_TRIED = 200_000
+LEAST_TRIED, MOST_TRIED = 200, 200_000
 
 
 class Guesses(NamedTuple):
@@ -46,6 +47,8 @@ class Canaries:
     cells: CellIds
     """Of shape (n, 2, cells per row, 2)."""
     crowd: int
+    by_score: bool = False
+    """Whether both places have a crowd: so that scores tell all counts apart."""
 
     @property
     def moved(self) -> bool:
@@ -60,18 +63,23 @@ class Canaries:
         own = self.places[:, 0][coins]
         if self.moved:
             own = np.concatenate([own, self.places[:, 1][~coins]])
-        crowd = self.places[:, : 1 + self.moved].reshape(-1, self.places.shape[2])
+        crowd = self.places[:, : 1 + (self.moved or self.by_score)].reshape(-1, self.places.shape[2])
         rows = np.concatenate([own.repeat(self.rows_each, axis=0), crowd.repeat(self.crowd, axis=0)])
         everyone = np.arange(len(own)).repeat(self.rows_each)
         others = len(own) + np.arange(len(crowd) * self.crowd)
         return self.configuration.table(rows, np.concatenate([everyone, others]))
 
 
-def canaries_of(configuration: Configuration, wanted: int, seed: int = 0) -> Canaries:
-    """Up to so many canaries, from random places, each taken if none of its cells is taken."""
+def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = False) -> Canaries:
+    """Up to so many canaries, from random places, each taken if none of its cells is taken.
+
+    ``by_score`` gives each a second place and a crowd, also where it is not moved: for scores of forests and marginals.
+    """
     model = configuration.model()
-    moved = configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
-    places = np.random.default_rng(seed).random((min(8 * wanted * (1 + moved), MOST_TRIED), configuration.n_features))
+    pairs = by_score or configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+    room = model.partition.n_cells // model.partition.cells_per_row  # for so many at most
+    some = min(8 * min(wanted * (1 + pairs), room) + LEAST_TRIED, MOST_TRIED)
+    places = np.random.default_rng(0).random((some, configuration.n_features))
     cells = cells_of(model, places)
     taken: set[tuple[int, int]] = set()
     kept: list[int] = []
@@ -79,22 +87,23 @@ def canaries_of(configuration: Configuration, wanted: int, seed: int = 0) -> Can
         if taken.isdisjoint(map(tuple, own)):
             taken.update(map(tuple, own))
             kept.append(i)
-        if len(kept) == wanted * (1 + moved):
+        if len(kept) == wanted * (1 + pairs):
             break
-    pairs = (
+    both = (
         np.array(kept[: len(kept) // 2 * 2]).reshape(-1, 2)
-        if moved
-        else np.repeat(np.array(kept)[:, np.newaxis], 2, axis=1)
+        if pairs
+        else np.array(kept)[:, np.newaxis].repeat(2, axis=1)
     )
-    return Canaries(configuration, places[pairs], cells[pairs], _crowd_for(configuration, model))
+    return Canaries(
+        configuration, places[both], cells[both], _crowd_for(configuration, model, by_score=by_score), by_score
+    )
 
 
-def _crowd_for(configuration: Configuration, model: Model) -> int:
-    """On a grid as many as make a canary the k-th row of its cell; else so many that a sparse release lists the cell."""
+def _crowd_for(configuration: Configuration, model: Model, *, by_score: bool) -> int:
+    """On a grid as many as make a canary the k-th row of its cell; for logarithms so many that counts are above the noise."""
     if isinstance(model.scorer, NearestCells):
         return max(model.scorer.k - int(configuration.arguments.get("rows_per_person", 1)), 0)
-    far = math.ceil(FAR / float(model.noise_laws[0].rate))
-    return model.counts.tau + far if isinstance(model.counts, SparseCounts) else 0
+    return math.ceil(FAR / float(model.noise_laws[0].rate)) + 1 if by_score else 0
 
 
 def guess_coins(canaries: Canaries, channels: tuple[str, ...], fit: int, seed: int | None) -> dict[str, Guesses]:
@@ -109,8 +118,9 @@ def guess_coins(canaries: Canaries, channels: tuple[str, ...], fit: int, seed: i
     if "counts" in channels:
         noisy = noisy_counts(model.counts, np.ascontiguousarray(canaries.cells.reshape(-1, 2)))
         found["counts"] = Guesses(_weighed(canaries, model, noisy), coins)
-    if "scores" in channels and isinstance(model.scorer, NearestCells):
-        found["scores"] = Guesses(_ended(canaries, fitted), coins)
+    if "scores" in channels:
+        look = _ended if isinstance(model.scorer, NearestCells) else _decoded
+        found["scores"] = Guesses(look(canaries, fitted), coins)
     if "file" in channels:
         with folder_in_memory() as folder:
             opened = open_file(fitted.save(Path(folder) / "model"))
@@ -131,6 +141,32 @@ def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
     points = made_points(canaries.configuration, places.reshape(-1, places.shape[2]))
     ended = (fitted.outlier_scores(points) == 0).reshape(places.shape[:2]).astype(float)
     return np.asarray(ended[:, 0] - ended[:, 1] if canaries.moved else 2 * ended[:, 0] - 1)
+
+
+def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
+    """Logarithms of counts, worked out again from the scores on the way from each canary's place to its other place."""
+    model: Model = fitted.model_
+    assert isinstance(model.scorer, LogCounts)
+    chains = way(canaries.places[:, 0], canaries.places[:, 1])
+    points = made_points(canaries.configuration, chains.reshape(-1, chains.shape[2]))
+    code = _code_for(model, canaries.crowd, canaries.rows_each)
+    noisy, known = code.counts(fitted.outlier_scores(points).reshape(chains.shape[:2]))
+    here, there = (np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.rows_each, 0))
+    ratios = np.where(known[..., np.newaxis], log_ratios_of_counts(model, noisy, here, there), 0.0).sum(axis=1)
+    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.moved else ratios[:, 0])
+
+
+_codes: dict[tuple[Any, ...], Code] = {}
+
+
+def _code_for(model: Model, crowd: int, rows_each: int) -> Code:
+    """The last one is kept: all fits of a case share it."""
+    assert isinstance(model.scorer, LogCounts)
+    key = (model.scorer, model.noise_laws, model.partition, crowd, rows_each)
+    if key not in _codes:
+        _codes.clear()
+        _codes[key] = Code(model, model.scorer, crowd, rows_each)
+    return _codes[key]
 
 
 def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:

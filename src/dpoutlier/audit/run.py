@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.audit.cases import Case
-from dpoutlier.audit.confidence import attainable
+from dpoutlier.audit.cases import TEETH, Case
+from dpoutlier.audit.confidence import attainable, attainable_by_guesses
+from dpoutlier.audit.configuration import Same
 from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
 from dpoutlier.audit.many_runs import COUNTS, FILE, SCORES, channels_of, observe
@@ -25,10 +27,9 @@ MANY, ONE = "many runs", "one run"
 DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
-LEAST_CANARIES = 50
-FEWEST_RUNS = 4000
-AIM = 0.7
-"""Of epsilon: as many runs are made as let a bound of this share be expected, if that is not too many."""
+FEWEST_RUNS = 2000
+AIM, ENOUGH = 0.7, 0.6
+"""Of epsilon: as many runs are made as let a bound of the first share be expected; the second is enough to ask for a half."""
 CHUNK = 1000
 COSTS = {COUNTS: 0.4, SCORES: 0.2, FILE: 1.6}
 """Of looking once through a channel, in milliseconds, roughly: for the progress bar."""
@@ -43,23 +44,29 @@ class Effort:
     Parameters
     ----------
     most_runs : int
-        Fits on each of two neighbouring data sets where that many can bring the bound to 70 % of epsilon; fewer if fewer can.
-    most_in_vain : int
-        The same where not even the largest number can.
+        Fits on each of two neighbouring data sets where a bound of half of epsilon is asked for; fewer if fewer do.
+    most_elsewhere : int
+        The same in all other cases.
+    most_files : int
+        In so many of these runs the file is written and read.
     canaries : int
         In one fit, at most.
     fits : int
-        With canaries; the number of guesses adds up.
+        With canaries; their guesses add up.
+    coins_by_score : int
+        Canaries over all fits where scores of forests or marginals are looked at; fewer if fewer do.
     """
 
-    most_runs: int = 160_000
-    most_in_vain: int = 20_000
+    most_runs: int = 40_000
+    most_elsewhere: int = 4_000
+    most_files: int = 3_000
     canaries: int = 10_000
     fits: int = 60
+    coins_by_score: int = 300_000
 
 
 FULL = Effort()
-QUICK = Effort(most_runs=4_000, most_in_vain=2_000, canaries=2_000, fits=10)
+QUICK = Effort(most_runs=4_000, most_elsewhere=1_000, most_files=500, canaries=2_000, fits=10, coins_by_score=5_000)
 
 
 class _Task(NamedTuple):
@@ -99,58 +106,97 @@ def _work(task: _Task) -> tuple[_Task, Any]:
     if task.method == MANY:
         _, _, world, first, *_ = task.what
         return task, (world, first, observe(*task.what))
-    canaries, channels, first, fits, seed = task.what
+    configuration, wanted, by_score, channels, first, fits, seed = task.what
+    canaries = _canaries(Same(configuration), wanted, by_score)
+    if not len(canaries.places):
+        return task, (first, [])
     return task, (first, [guess_coins(canaries, channels, i, seed) for i in range(first, first + fits)])
+
+
+@lru_cache(maxsize=2)
+def _canaries(same: Same, wanted: int, by_score: bool) -> Canaries:
+    return canaries_of(same.configuration, wanted, by_score=by_score)
 
 
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
     channels = channels_of(case.many)
-    runs, cost = runs_for(case, effort), sum(COSTS[channel] for channel in channels)
+    runs = runs_for(case, effort)
     for first in range(0, runs, CHUNK):
-        some = min(CHUNK, runs - first)
+        own = channels if first < effort.most_files else tuple(name for name in channels if name != FILE)
+        some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
         for world in (0, 1):
-            yield _Task(number, MANY, (case.many, channels, world, first, some, seed), cost * some)
-    canaries = canaries_for(case, effort)
-    if canaries is not None:
-        each = -(-effort.fits // 4)
-        for first in range(0, effort.fits, each):
-            fits = min(each, effort.fits - first)
-            yield _Task(number, ONE, (canaries, channels, first, fits, seed), 30.0 * fits)
+            yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
+    if not has_room_for_canaries(case):
+        return
+    own = tuple(name for name in channels if name != SCORES or case.detector == "grid")
+    yield from _fits(number, (case.one, effort.canaries, False, own), effort.fits, seed)
+    if case.by_score is not None:
+        room = len(_canaries(Same(case.by_score), effort.canaries, True).places)  # noqa: FBT003
+        fits = -(-_coins_by_score(case, effort) // max(room, 1))
+        yield from _fits(number, (case.by_score, effort.canaries, True, (SCORES,)), fits, seed)
+
+
+def _fits(number: int, what: tuple[Any, ...], fits: int, seed: int | None) -> Iterator[_Task]:
+    """So many fits with canaries, in two tasks or more."""
+    each = min(-(-fits // 2), CHUNK)
+    for first in range(0, fits, each):
+        some = min(each, fits - first)
+        yield _Task(number, ONE, (*what, first, some, seed), 300 + 10.0 * some if some < CHUNK else 2.0 * some)
+
+
+def has_room_for_canaries(case: Case) -> bool:
+    """Whether their cells are known beforehand: they are not where a partition follows from something that is bought."""
+    return not case.one.domain().bought and case.one.arguments.get("n_hint") != "buy"
 
 
 def runs_for(case: Case, effort: Effort) -> int:
-    """Runs in each world: the least, doubled as often as it takes."""
-    changed = len(worlds_of(case.many).changed(case.many.model()).ids)
-    runs = min(FEWEST_RUNS, effort.most_runs)
-    while attainable(changed, case.epsilon, int(runs * (1 - PRACTICE))) < AIM * case.epsilon:
-        if runs >= effort.most_runs:
-            return runs if case.teeth else min(runs, effort.most_in_vain)
-        runs = min(2 * runs, effort.most_runs)
+    """Runs in each world: the least, doubled as often as it takes for the bound that is aimed at."""
+    most = effort.most_runs if _asked(case) else min(effort.most_elsewhere, effort.most_runs)
+    changed, runs = _changed(case), min(FEWEST_RUNS, most)
+    while attainable(changed, case.epsilon, int(runs * (1 - PRACTICE))) < AIM * case.epsilon and runs < most:
+        runs = min(2 * runs, most)
     return runs
 
 
-def canaries_for(case: Case, effort: Effort) -> Canaries | None:
-    """None where there is no room for many, or where the cells depend on what is bought."""
-    arguments = case.one.arguments
-    if case.one.domain().bought or arguments.get("n_hint") == "buy":
-        return None
-    canaries = canaries_of(case.one, effort.canaries)
-    return canaries if len(canaries.places) >= LEAST_CANARIES else None
+def _coins_by_score(case: Case, effort: Effort) -> int:
+    """Canaries over all fits: the least number, doubled as often as it takes."""
+    most = effort.coins_by_score if _asked(case) else min(effort.most_elsewhere, effort.coins_by_score)
+    changed, coins = _changed(case), min(FEWEST_RUNS, most)
+    while (
+        attainable_by_guesses(changed, case.epsilon, int(coins * (1 - PRACTICE))) < AIM * case.epsilon and coins < most
+    ):
+        coins = min(2 * coins, most)
+    return coins
+
+
+def _asked(case: Case) -> bool:
+    """Whether half of epsilon is to be seen."""
+    return case.teeth and TEETH[0] <= case.epsilon <= TEETH[1]
+
+
+def _changed(case: Case) -> int:
+    return len(worlds_of(case.many).changed(case.many.model()).ids)
 
 
 def _of_many(case: Case, results: list[tuple[int, int, dict[str, Seen]]]) -> Iterator[Finding]:
     worlds = [[seen for world, _, seen in sorted(results, key=lambda one: one[:2]) if world == own] for own in (0, 1)]
     for channel in worlds[0][0]:
-        one, other = (
-            Seen(*(np.concatenate(parts) for parts in zip(*(seen[channel] for seen in world), strict=True)))
-            for world in worlds
-        )
-        bound = bound_epsilon(one, other)
-        yield Finding.of(case, MANY, channel, (bound.reported, bound.certain), len(one.evidence), bound.event)
+        one, other = (_joined([seen[channel] for seen in world if channel in seen]) for world in worlds)
+        bound, runs = bound_epsilon(one, other), len(one.evidence)
+        sharp = attainable(_changed(case), case.epsilon, int(runs * (1 - PRACTICE))) >= ENOUGH * case.epsilon
+        yield Finding.of(case, MANY, channel, (bound.reported, bound.certain), runs, bound.event, sharp=sharp)
+
+
+def _joined(parts: list[Seen]) -> Seen:
+    return Seen(np.concatenate([part.evidence for part in parts]), np.concatenate([part.rest for part in parts]))
 
 
 def _of_one(case: Case, results: list[tuple[int, list[dict[str, Guesses]]]]) -> Iterator[Finding]:
-    fits = [fit for _, some in sorted(results, key=lambda one: one[0]) for fit in some]
-    for channel in fits[0] if fits else ():
-        reported, certain, made = bound_by_guesses([fit[channel] for fit in fits])
-        yield Finding.of(case, ONE, channel, (reported, certain), made, "coins of canaries guessed")
+    fits: dict[str, list[Guesses]] = defaultdict(list)
+    for _, some in sorted(results, key=lambda one: one[0]):
+        for fit in some:
+            for channel, guesses in fit.items():
+                fits[channel].append(guesses)
+    for channel, own in fits.items():
+        reported, certain, made = bound_by_guesses(own)
+        yield Finding.of(case, ONE, channel, (reported, certain), made, "coins of canaries guessed", sharp=True)

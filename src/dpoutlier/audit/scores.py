@@ -14,7 +14,7 @@ from dpoutlier.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["Questions", "questions_for"]
+__all__ = ["Code", "Questions", "questions_for", "way"]
 
 STEPS = 4001
 MOST_PAIRS = 2**23
@@ -58,13 +58,19 @@ def _plain(worlds: Worlds) -> Questions:
     return Questions(points, evidence)
 
 
+def way(place: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """From one place to another, a feature at a time: of shape (..., n_features + 1, n_features)."""
+    d = place.shape[-1]
+    moved = np.arange(d) < np.arange(d + 1)[:, np.newaxis]
+    return np.where(moved, other[..., np.newaxis, :], place[..., np.newaxis, :])
+
+
 def _chain(worlds: Worlds, model: Model) -> NDArray[np.float64] | None:
     """Places from one to the other such that each step changes one of their cells; None if there is no such way."""
-    d = worlds.configuration.n_features
-    if d == 1:
+    if worlds.configuration.n_features == 1:
         places = np.linspace(worlds.place[0], worlds.other[0], STEPS)[:, np.newaxis]
     else:
-        places = np.where(np.arange(d) < np.arange(d + 1)[:, np.newaxis], worlds.other, worlds.place)
+        places = way(worlds.place, worlds.other)
     cells = cells_of(model, places)
     moved = (cells[1:] != cells[:-1]).any(axis=2).sum(axis=1)
     kept = np.append(0, np.flatnonzero(moved) + 1)
@@ -73,12 +79,7 @@ def _chain(worlds: Worlds, model: Model) -> NDArray[np.float64] | None:
 
 
 def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.float64]) -> Questions:
-    """Between two points of the chain one cell changes, so that their scores differ by two logarithms of whole numbers.
-
-    Logarithms are kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly
-    tells both counts. Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by
-    nothing; if that is so at one step, the score of the first point itself tells which they are.
-    """
+    """Ask for all points of the chain, and work the counts out again."""
     points = made_points(worlds.configuration, chain)
     cells = cells_of(model, chain)
     members = (cells[1:] != cells[:-1]).any(axis=2).argmax(axis=1)
@@ -88,41 +89,51 @@ def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.
     places = {tuple(cell): i for i, cell in enumerate(changed.ids.tolist())}
     where = np.array([places.get(tuple(cell), -1) for cell in ids.tolist()])
     here, there = (np.where(where >= 0, counts[where], 0) for counts in (changed.here, changed.there))
-    code, trees = _Code(worlds, model, scorer), cells.shape[1]
+    code = Code(model, scorer, worlds.crowd, worlds.rows_per_person)
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:
-        totals = np.rint(-scores * trees * TERM_UNIT).astype(np.int64)
-        noisy, known = code.counts(totals)
+        noisy, known = code.counts(scores)
         ratios = log_ratios_of_counts(model, noisy.ravel(), here, there)
         return float(ratios[known.repeat(2) & (where >= 0)].sum()) + other_releases(model, worlds)
 
     return Questions(points, evidence)
 
 
-class _Code:
-    """Counts from sums of logarithms."""
+class Code:
+    """Counts from scores that are sums of logarithms.
 
-    def __init__(self, worlds: Worlds, model: Model, scorer: LogCounts) -> None:
+    Between two points of a chain one cell changes, so that their scores differ by two logarithms of whole numbers. Logarithms are
+    kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly tells both counts.
+    Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by nothing; if that is
+    so at one step, the score of the first point itself tells which they are.
+    """
+
+    def __init__(self, model: Model, scorer: LogCounts, crowd: int, rows_per_person: int) -> None:
         scale = 1 / float(model.noise_laws[0].rate)
-        reach = min(int(FAR * scale) + worlds.rows_per_person + 1, int(MOST_PAIRS**0.5) // 2)
-        self.likely = np.arange(max(worlds.crowd - reach, 0), worlds.crowd + reach + 1)
+        reach = min(int(FAR * scale) + rows_per_person + 1, int(MOST_PAIRS**0.5) // 2)
+        self.members = model.partition.cells_per_row
+        self.likely = np.arange(max(crowd - reach, 0), crowd + reach + 1)
         self.terms = scorer.logarithms(self.likely, 1, 1)
         differences = (self.terms[:, np.newaxis] - self.terms).ravel()
-        strange = np.abs(self.likely - worlds.crowd)
+        strange = np.abs(self.likely - crowd)
         self.order = np.lexsort(
             ((strange[:, np.newaxis] + strange).ravel(), differences)
         )  # of equal ones the likeliest first
         self.differences = differences[self.order]
+        self.single, self.count_of = np.unique(self.terms, return_index=True)
 
-    def counts(self, totals: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Of each step the counts before and after, and whether they are known."""
-        wanted = totals[:-1] - totals[1:]
+    def counts(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Of chains of scores, of shape (..., steps + 1): the counts before and after each step, and whether they are known."""
+        totals = np.rint(-scores * self.members * TERM_UNIT).astype(np.int64)
+        wanted = totals[..., :-1] - totals[..., 1:]
         first = np.minimum(np.searchsorted(self.differences, wanted), len(self.differences) - 1)
-        known = (self.differences[first] == wanted) & (wanted != 0)
+        equal = wanted == 0
+        known = (self.differences[first] == wanted) & ~equal
         before, after = np.divmod(self.order[first], len(self.likely))
-        (equal,) = np.nonzero(wanted == 0)
-        if len(equal) == 1:
-            (found,) = np.nonzero(self.terms == totals[0] - self.terms[before[known]].sum())
-            if len(found) == 1:
-                before[equal], after[equal], known[equal] = found[0], found[0], True
-        return np.stack([self.likely[before], self.likely[after]], axis=1), known
+        # What is left of the first score if all steps but one are known.
+        left = totals[..., 0] - np.where(known, self.terms[before], 0).sum(axis=-1)
+        place = np.minimum(np.searchsorted(self.single, left), len(self.single) - 1)
+        solved = (equal.sum(axis=-1) == 1) & ((known | equal).all(axis=-1)) & (self.single[place] == left)
+        filled = equal & solved[..., np.newaxis]
+        before, after = (np.where(filled, self.count_of[place][..., np.newaxis], found) for found in (before, after))
+        return np.stack([self.likely[before], self.likely[after]], axis=-1), known | filled

@@ -28,7 +28,7 @@ def audit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for audit.html, audit.csv and audit.png.")] = Path("audit"),
     runs: Annotated[
-        int | None, typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else 160,000.")
+        int | None, typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else 40,000.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs: minutes instead of a quarter of an hour.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
@@ -63,7 +63,7 @@ def audit(
         cases = _cases(config)
         effort = QUICK if quick else FULL
         if runs is not None:
-            effort = replace(effort, most_runs=runs, most_in_vain=min(runs, effort.most_in_vain))
+            effort = replace(effort, most_runs=runs, most_elsewhere=runs, most_files=min(runs, effort.most_files))
         try:
             with share_done() as watch:
                 findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
