@@ -88,7 +88,10 @@ def draw(measured, out):
 
 def draw_means(axes, paths):
     asked = np.arange(1, max(QUERIES) + 1)
-    for present, colour, label in ((True, pictures.PURPLE, "the person is in the data"), (False, pictures.GREEN, "is not")):
+    for present, colour, label in (
+        (True, pictures.PURPLE, "the person is in the data"),
+        (False, pictures.GREEN, "is not"),
+    ):
         for number, answers in enumerate(paths[present]):
             mean = np.cumsum(answers) / asked
             axes.plot(asked, mean, color=colour, lw=1.6, alpha=0.85, label=None if number else label)
@@ -101,10 +104,14 @@ def draw_means(axes, paths):
 def draw_success(axes, fresh, kept):
     queries, shares = list(fresh), np.array([found.share for found in fresh.values()])
     reach = np.abs(np.array([found.interval() for found in fresh.values()]).T - shares)
-    axes.errorbar(queries, shares, reach, fmt="s-", color=pictures.BROKEN, capsize=3, label="fresh noise for every answer")
+    axes.errorbar(
+        queries, shares, reach, fmt="s-", color=pictures.BROKEN, capsize=3, label="fresh noise for every answer"
+    )
     axes.fill_between(queries, *kept.interval(), color=pictures.OURS, alpha=0.25, lw=0)
     axes.plot(queries, [kept.share] * len(queries), "o-", color=pictures.OURS, label="dpoutlier: noise drawn once")
-    pictures.bound_line(axes, most_right(EPSILON), f"most that epsilon = {EPSILON:g} permits, {most_right(EPSILON):.1%}")
+    pictures.bound_line(
+        axes, most_right(EPSILON), f"most that epsilon = {EPSILON:g} permits, {most_right(EPSILON):.1%}"
+    )
     axes.set_ylim(0.45, 1.03)
     axes.set_ylabel("right guesses")
     axes.legend(loc="center right", bbox_to_anchor=(1, 0.68))

@@ -48,7 +48,9 @@ def pairs_of_fits(n, noise, *, shared=False, in_both=False):
 def by_difference(pairs):
     """Right guesses of somebody who knows none of the others."""
     row, column = cells_of(TARGET)[0]
-    return Guesses(np.concatenate([((two[:, 1] - two[:, 0])[:, row, column] >= 1) == present for present, two in pairs.items()]))
+    return Guesses(
+        np.concatenate([((two[:, 1] - two[:, 0])[:, row, column] >= 1) == present for present, two in pairs.items()])
+    )
 
 
 def says_yes(pairs):
@@ -107,7 +109,9 @@ def report(measured):
         [[what, found, f"{bound:.1%}"] for what, found, bound in lines(measured)],
     )
     shared, own = measured["cells"]
-    print(f"\n  the largest difference is in the person's cell: {shared} if noise is shared, else {own}; by chance {1 / BINS**2:.1%}")
+    print(
+        f"\n  the largest difference is in the person's cell: {shared} if noise is shared, else {own}; by chance {1 / BINS**2:.1%}"
+    )
 
 
 def summary(measured):
@@ -132,7 +136,14 @@ def draw(measured, out):
 def draw_map(axes, gap):
     (low_x, high_x), (low_y, high_y) = BOUNDS.values()
     axes.imshow(
-        gap.T, origin="lower", extent=(low_x, high_x, low_y, high_y), aspect="auto", cmap="PuOr_r", vmin=-5, vmax=5, alpha=0.85
+        gap.T,
+        origin="lower",
+        extent=(low_x, high_x, low_y, high_y),
+        aspect="auto",
+        cmap="PuOr_r",
+        vmin=-5,
+        vmax=5,
+        alpha=0.85,
     )
     width, height = (high_x - low_x) / BINS, (high_y - low_y) / BINS
     for (i, j), value in np.ndenumerate(gap):
@@ -158,7 +169,9 @@ def draw_success(axes, measured):
         axes.plot([i - 0.42, i + 0.42], [bound] * 2, color=pictures.BOUND, ls=(0, (2, 1.2)), lw=1.8)
         axes.text(i, 0.515, f"{found.share:.1%}", ha="center", color="w", fontweight="bold")
         axes.text(i, 0.468, label, ha="center", va="top", fontsize=10)
-    axes.plot([], [], color=pictures.BOUND, ls=(0, (2, 1.2)), lw=1.8, label="most that epsilon permits: 1, on the right 1 + 1")
+    axes.plot(
+        [], [], color=pictures.BOUND, ls=(0, (2, 1.2)), lw=1.8, label="most that epsilon permits: 1, on the right 1 + 1"
+    )
     axes.bar(0, 0, color=pictures.BROKEN, alpha=0.85, label="the mistake")
     axes.bar(0, 0, color=pictures.OURS, alpha=0.85, label="dpoutlier: noise of its own")
     axes.set_xticks([])

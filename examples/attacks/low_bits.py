@@ -93,13 +93,17 @@ def report(measured):
     rows = []
     for epsilon in EPSILONS:
         kinds = [measured[kind][epsilon] for kind in ("textbook", "rounded", "ours")]
-        rows.append([f"{epsilon:g}", f"{most_right(epsilon):.1%}", f"{kinds[0][1]:.1%}", *(found for found, _ in kinds)])
+        rows.append(
+            [f"{epsilon:g}", f"{most_right(epsilon):.1%}", f"{kinds[0][1]:.1%}", *(found for found, _ in kinds)]
+        )
     print_table(
         "Low bits: is a person in this cell? Right guesses from one noisy count",
         ["epsilon", "permitted", "textbook: certain", "textbook: right", "unsafe_float_laplace", "dpoutlier"],
         rows,
     )
-    print("\n  unsafe_float_laplace is rounded to 1/1024 row, which hides low bits from this attack; no proof covers it.")
+    print(
+        "\n  unsafe_float_laplace is rounded to 1/1024 row, which hides low bits from this attack; no proof covers it."
+    )
 
 
 def summary(measured):
@@ -138,7 +142,9 @@ def draw_doubles(axes):
     draw_strips(axes, outputs, partial(from_textbook, scale=1 / SHOWN))
     axes.set_xticks([0, 10, 20, 30, 40], ["3.3", "+ 10", "+ 20", "+ 30", "+ 40"])
     axes.set_xlabel(f"neighbouring doubles from 3.3 on, in steps of {np.spacing(first):.2g}")
-    pictures.title(axes, "Textbook noise in floating point", f"shaded: the output tells the count for certain; epsilon = {SHOWN:g}")
+    pictures.title(
+        axes, "Textbook noise in floating point", f"shaded: the output tells the count for certain; epsilon = {SHOWN:g}"
+    )
 
 
 def draw_integers(axes):
@@ -157,9 +163,25 @@ def draw_success(axes, measured):
         found = [measured[kind][epsilon][0] for epsilon in EPSILONS]
         shares = np.array([one.share for one in found])
         reach = np.abs(np.array([one.interval() for one in found]).T - shares)
-        axes.errorbar(EPSILONS, shares, reach, fmt=marker, ls="-" if kind == "textbook" else "", color=colour, capsize=3, label=label)
+        axes.errorbar(
+            EPSILONS,
+            shares,
+            reach,
+            fmt=marker,
+            ls="-" if kind == "textbook" else "",
+            color=colour,
+            capsize=3,
+            label=label,
+        )
     curve = np.geomspace(0.08, 2.4, 100)
-    axes.plot(curve, [most_right(epsilon) for epsilon in curve], color=pictures.BOUND, ls=(0, (2, 2)), lw=1.6, label="most that epsilon permits")
+    axes.plot(
+        curve,
+        [most_right(epsilon) for epsilon in curve],
+        color=pictures.BOUND,
+        ls=(0, (2, 2)),
+        lw=1.6,
+        label="most that epsilon permits",
+    )
     axes.set_xscale("log")
     axes.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     axes.minorticks_off()

@@ -105,7 +105,9 @@ def report(measured):
         found = right_guesses(scores)
         rows.append([about, f"{epsilon:g}", name, found, f"{most_right(epsilon):.1%}", f"{shown_epsilon(scores):.2f}"])
     for about, scores in measured["controls"].items():
-        rows.append([about, "none", "plain k-NN", "100.0%" if scores[True] < scores[False] else "50.0%", "100.0%", "infinite"])
+        rows.append(
+            [about, "none", "plain k-NN", "100.0%" if scores[True] < scores[False] else "50.0%", "100.0%", "infinite"]
+        )
     print_table(
         f"Membership by score: is this person in the data? {measured['n']:,} fits with the person and as many without",
         ["person", "epsilon", "detector", "right guesses", "permitted", "epsilon shown at 95 %"],
@@ -115,7 +117,9 @@ def report(measured):
 
 def summary(measured):
     about, epsilon = next(iter(TARGETS)), 1.0
-    ours = max((right_guesses(measured["scores"][about, epsilon, name]) for name in DETECTORS), key=lambda found: found.share)
+    ours = max(
+        (right_guesses(measured["scores"][about, epsilon, name]) for name in DETECTORS), key=lambda found: found.share
+    )
     return Finding("membership", "100.0% right", f"{ours} right", f"at most {most_right(epsilon):.1%}")
 
 
@@ -126,7 +130,9 @@ def draw(measured, out):
         for j, epsilon in enumerate(EPSILONS):
             axes = grid[i, j]
             draw_region(axes, epsilon)
-            axes.plot([0, 0, 1], [0, 1, 1], color=pictures.BROKEN, lw=2.2, clip_on=False, label="plain k-NN, not private")
+            axes.plot(
+                [0, 0, 1], [0, 1, 1], color=pictures.BROKEN, lw=2.2, clip_on=False, label="plain k-NN, not private"
+            )
             for name, colour in COLOURS.items():
                 draw_curve(axes, measured["scores"][about, epsilon, name], colour, f"dpoutlier: {name}")
             pictures.title(axes, f"{about[0].upper()}{about[1:]}", f"epsilon = {epsilon:g}; crosses: 95 % intervals")
