@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import pictures
-from chances import Guesses, most_right
+from chances import Guesses, most_right, percent
 from command import Finding, main, print_table
 from dpoutlier import DPGridKNN
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
@@ -61,7 +61,7 @@ def measure(settings):
 
 def report(measured):
     print_table(
-        f"Averaging: is this person in the data? Right guesses; epsilon = {EPSILON:g} permits {most_right(EPSILON):.1%}",
+        f"Averaging: is this person in the data? Right guesses; epsilon = {EPSILON:g} permits {percent(most_right(EPSILON))}",
         ["times asked", "fresh noise for every answer", "dpoutlier: noise drawn once"],
         [[f"{queries:,}", found, measured["kept"]] for queries, found in measured["fresh"].items()],
     )
@@ -70,7 +70,9 @@ def report(measured):
 
 def summary(measured):
     broken, ours = measured["fresh"][max(QUERIES)], measured["kept"]
-    return Finding("averaging", f"{broken.share:.1%} right", f"{ours} right", f"at most {most_right(EPSILON):.1%}")
+    return Finding(
+        "averaging", f"{percent(broken.share)} right", f"{ours} right", f"at most {percent(most_right(EPSILON))}"
+    )
 
 
 def draw(measured, out):
@@ -104,13 +106,12 @@ def draw_means(axes, paths):
 def draw_success(axes, fresh, kept):
     queries, shares = list(fresh), np.array([found.share for found in fresh.values()])
     reach = np.abs(np.array([found.interval() for found in fresh.values()]).T - shares)
-    axes.errorbar(
-        queries, shares, reach, fmt="s-", color=pictures.BROKEN, capsize=3, label="fresh noise for every answer"
-    )
+    axes.plot(queries, shares, "s-", color=pictures.BROKEN, label="fresh noise for every answer")
+    axes.errorbar(queries, shares, reach, fmt="none", color=pictures.BROKEN, capsize=3)
     axes.fill_between(queries, *kept.interval(), color=pictures.OURS, alpha=0.25, lw=0)
     axes.plot(queries, [kept.share] * len(queries), "o-", color=pictures.OURS, label="dpoutlier: noise drawn once")
     pictures.bound_line(
-        axes, most_right(EPSILON), f"most that epsilon = {EPSILON:g} permits, {most_right(EPSILON):.1%}"
+        axes, most_right(EPSILON), f"most that epsilon = {EPSILON:g} permits, {percent(most_right(EPSILON))}"
     )
     axes.set_ylim(0.45, 1.03)
     axes.set_ylabel("right guesses")

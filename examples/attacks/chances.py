@@ -17,6 +17,10 @@ def most_detected(false_alarms, epsilon):
     return np.minimum(math.exp(epsilon) * false_alarms, 1 - math.exp(-epsilon) * (1 - false_alarms))
 
 
+def percent(share, digits=1):
+    return f"{100 * share:.{digits}f} %"
+
+
 def interval(right, n, level=0.95):
     """The share that ``right`` of ``n`` estimate lies in here with probability ``level`` or more (Clopper and Pearson)."""
     tail = (1 - level) / 2
@@ -42,4 +46,4 @@ class Guesses:
 
     def __str__(self):
         low, high = self.interval()
-        return f"{self.share:.1%} ({low:.1%} to {high:.1%})"
+        return f"{percent(self.share)} ({100 * low:.1f} to {100 * high:.1f})"

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 import pictures
-from chances import Guesses, most_right
+from chances import Guesses, most_right, percent
 from command import Finding, main, print_table
 from dpoutlier import DPGridKNN
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
@@ -106,17 +106,19 @@ def report(measured):
     print_table(
         f"Differencing: was this person added? Right guesses; each fit at epsilon = {EPSILON:g}",
         ["attack", "right", "permitted"],
-        [[what, found, f"{bound:.1%}"] for what, found, bound in lines(measured)],
+        [[what, found, percent(bound)] for what, found, bound in lines(measured)],
     )
     shared, own = measured["cells"]
     print(
-        f"\n  the largest difference is in the person's cell: {shared} if noise is shared, else {own}; by chance {1 / BINS**2:.1%}"
+        f"\n  the largest difference is the person's: {shared} if noise is shared, else {own}; by chance {percent(1 / BINS**2)}"
     )
 
 
 def summary(measured):
     ours, bound = measured["own"], most_right(EPSILON)
-    return Finding("differencing", f"{measured['shared'].share:.1%} right", f"{ours} right", f"at most {bound:.1%}")
+    return Finding(
+        "differencing", f"{percent(measured['shared'].share)} right", f"{ours} right", f"at most {percent(bound)}"
+    )
 
 
 def draw(measured, out):
@@ -167,7 +169,7 @@ def draw_success(axes, measured):
         axes.bar(i, found.share - 0.5, bottom=0.5, width=0.62, color=colour, alpha=0.85)
         axes.errorbar(i, found.share, reach, color=pictures.INK, capsize=4, lw=1.2)
         axes.plot([i - 0.42, i + 0.42], [bound] * 2, color=pictures.BOUND, ls=(0, (2, 1.2)), lw=1.8)
-        axes.text(i, 0.515, f"{found.share:.1%}", ha="center", color="w", fontweight="bold")
+        axes.text(i, 0.515, percent(found.share), ha="center", color="w", fontweight="bold")
         axes.text(i, 0.468, label, ha="center", va="top", fontsize=10)
     axes.plot(
         [], [], color=pictures.BOUND, ls=(0, (2, 1.2)), lw=1.8, label="most that epsilon permits: 1, on the right 1 + 1"

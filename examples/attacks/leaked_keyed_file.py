@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.patches import Patch, Rectangle
 
 import pictures
-from chances import most_right
+from chances import most_right, percent
 from command import Finding, main, print_table
 from dpoutlier import DPGridKNN
 from people import BOUNDS, Noise, fitted, made_people
@@ -92,13 +92,13 @@ def means(measured):
 def report(measured):
     keyed, dense = measured["of keyed"], means(measured)
     rows = [
-        ["people put into their cell", f"{keyed.found:.1%}", f"{dense[0]:.1%}", ""],
-        ["claimed people who exist", f"{keyed.claims_right:.1%}", f"{dense[1]:.1%}", ""],
+        ["people put into their cell", percent(keyed.found), percent(dense[0]), ""],
+        ["claimed people who exist", percent(keyed.claims_right), percent(dense[1]), ""],
         [
             "one person in this cell, or nobody? right",
-            f"{keyed.single:.1%}",
-            f"{dense[2]:.1%}",
-            f"{most_right(EPSILON):.1%}",
+            percent(keyed.single),
+            percent(dense[2]),
+            percent(most_right(EPSILON)),
         ],
     ]
     print_table(
@@ -112,9 +112,9 @@ def summary(measured):
     broken, ours = measured["of keyed"].single, means(measured)[2]
     return Finding(
         "leaked keyed file",
-        f"{broken:.1%} right",
-        f"{ours:.1%} right (dense file)",
-        f"at most {most_right(EPSILON):.1%}",
+        f"{percent(broken)} right",
+        f"{percent(ours)} right (dense file)",
+        f"at most {percent(most_right(EPSILON))}",
     )
 
 
@@ -126,13 +126,15 @@ def draw(measured, out):
     pictures.title(panels[0], "What the custodian holds", f"{len(rows)} people; nobody else may see this")
     draw_claims(panels[1], measured["keyed"], truth)
     found = measured["of keyed"].found
-    pictures.title(panels[1], "From the leaked keyed file", f"{found:.0%} of the people found; no claim is wrong")
+    pictures.title(
+        panels[1], "From the leaked keyed file", f"{percent(found, 0)} of the people found; no claim is wrong"
+    )
     draw_claims(panels[2], measured["dense"], truth)
     of_dense = measured["of dense"][0]
     pictures.title(
         panels[2],
         "From the published dense file",
-        f"{1 - of_dense.claims_right:.0%} of the claimed people do not exist",
+        f"{percent(1 - of_dense.claims_right, 0)} of the claimed people do not exist",
     )
     for axes in panels:
         axes.set_xticks(np.linspace(LOW[0], HIGH[0], BINS + 1), minor=True)

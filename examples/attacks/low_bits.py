@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 import pictures
-from chances import Guesses, most_right
+from chances import Guesses, most_right, percent
 from command import Finding, main, print_table
 from dpoutlier import DPGridKNN
 from dpoutlier.exceptions import UnsafeWarning
@@ -94,7 +94,7 @@ def report(measured):
     for epsilon in EPSILONS:
         kinds = [measured[kind][epsilon] for kind in ("textbook", "rounded", "ours")]
         rows.append(
-            [f"{epsilon:g}", f"{most_right(epsilon):.1%}", f"{kinds[0][1]:.1%}", *(found for found, _ in kinds)]
+            [f"{epsilon:g}", percent(most_right(epsilon)), percent(kinds[0][1]), *(found for found, _ in kinds)]
         )
     print_table(
         "Low bits: is a person in this cell? Right guesses from one noisy count",
@@ -108,7 +108,9 @@ def report(measured):
 
 def summary(measured):
     broken, ours = measured["textbook"][SHOWN][0], measured["ours"][SHOWN][0]
-    return Finding("low bits", f"{broken.share:.1%} right", f"{ours} right", f"at most {most_right(SHOWN):.1%}")
+    return Finding(
+        "low bits", f"{percent(broken.share)} right", f"{ours} right", f"at most {percent(most_right(SHOWN))}"
+    )
 
 
 def draw(measured, out):
@@ -163,16 +165,8 @@ def draw_success(axes, measured):
         found = [measured[kind][epsilon][0] for epsilon in EPSILONS]
         shares = np.array([one.share for one in found])
         reach = np.abs(np.array([one.interval() for one in found]).T - shares)
-        axes.errorbar(
-            EPSILONS,
-            shares,
-            reach,
-            fmt=marker,
-            ls="-" if kind == "textbook" else "",
-            color=colour,
-            capsize=3,
-            label=label,
-        )
+        axes.errorbar(EPSILONS, shares, reach, fmt="none", color=colour, capsize=3)
+        axes.plot(EPSILONS, shares, marker, ls="-" if kind == "textbook" else "", color=colour, label=label)
     curve = np.geomspace(0.08, 2.4, 100)
     axes.plot(
         curve,

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import pictures
-from chances import Guesses, interval, most_detected, most_right
+from chances import Guesses, interval, most_detected, most_right, percent
 from command import Finding, main, print_table
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
@@ -103,11 +103,10 @@ def report(measured):
     rows = []
     for (about, epsilon, name), scores in measured["scores"].items():
         found = right_guesses(scores)
-        rows.append([about, f"{epsilon:g}", name, found, f"{most_right(epsilon):.1%}", f"{shown_epsilon(scores):.2f}"])
+        rows.append([about, f"{epsilon:g}", name, found, percent(most_right(epsilon)), f"{shown_epsilon(scores):.2f}"])
     for about, scores in measured["controls"].items():
-        rows.append(
-            [about, "none", "plain k-NN", "100.0%" if scores[True] < scores[False] else "50.0%", "100.0%", "infinite"]
-        )
+        told = percent(1 if scores[True] < scores[False] else 0.5)
+        rows.append([about, "none", "plain k-NN", told, percent(1), "infinite"])
     print_table(
         f"Membership by score: is this person in the data? {measured['n']:,} fits with the person and as many without",
         ["person", "epsilon", "detector", "right guesses", "permitted", "epsilon shown at 95 %"],
@@ -120,7 +119,7 @@ def summary(measured):
     ours = max(
         (right_guesses(measured["scores"][about, epsilon, name]) for name in DETECTORS), key=lambda found: found.share
     )
-    return Finding("membership", "100.0% right", f"{ours} right", f"at most {most_right(epsilon):.1%}")
+    return Finding("membership", "100.0 % right", f"{ours} right", f"at most {percent(most_right(epsilon))}")
 
 
 def draw(measured, out):

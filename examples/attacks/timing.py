@@ -19,6 +19,7 @@ import numpy as np
 from scipy import stats
 
 import pictures
+from chances import percent
 from command import Finding, main, print_table
 from dpoutlier import DPGridKNN
 from dpoutlier.detectors.strangers import for_strangers
@@ -155,7 +156,7 @@ def report(measured):
                 f"{each * query:.0f} ns",
                 f"{each * found.difference:+.2f} ns ({low:+.2f} to {high:+.2f})",
                 f"{found.p:.1g}",
-                f"{each * found.detectable:.2f} ns, {found.detectable / query:.2%}",
+                f"{each * found.detectable:.2f} ns, {percent(found.detectable / query, 2)}",
             ]
         )
     print_table(
