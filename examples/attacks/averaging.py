@@ -92,7 +92,7 @@ def draw_means(axes, paths):
     asked = np.arange(1, max(QUERIES) + 1)
     for present, colour, label in (
         (True, pictures.PURPLE, "the person is in the data"),
-        (False, pictures.GREEN, "is not"),
+        (False, pictures.GREEN, "the person is not in it"),
     ):
         for number, answers in enumerate(paths[present]):
             mean = np.cumsum(answers) / asked
