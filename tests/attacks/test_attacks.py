@@ -12,6 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpoutlier import DPGridKNN
+from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.partitions.partition import cell_ids
+
+sys.path.append(str(Path(__file__).parents[2] / "examples" / "attacks"))
+
 import averaging
 import differencing
 import leaked_keyed_file
@@ -20,9 +26,6 @@ import membership
 import timing
 from chances import Guesses, interval, most_detected, most_right
 from command import Settings, arguments, perform
-from dpoutlier import DPGridKNN
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.partitions.partition import cell_ids
 from people import TARGET, Noise, with_and_without
 
 ATTACKS = Path(averaging.__file__).parent
