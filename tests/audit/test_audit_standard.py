@@ -70,7 +70,7 @@ def test_many_runs_see_half_of_epsilon(label, epsilon):
 
 def test_as_many_runs_are_made_as_can_show_something():
     by_label = {(case.label, case.neighbours): case for case in standard_cases((0.5,))}
-    effort = Effort(most_runs=10**6)
+    effort = Effort(most_runs=10**7)
     cases = ("grid", "add-or-remove-one"), ("forest of 4", "add-or-remove-one"), ("forest of 4", "replace-one")
     runs = [runs_for(by_label[case], effort) for case in cases]
     assert runs == sorted(set(runs))
