@@ -86,9 +86,8 @@ class Records(logging.Handler):
         self.found = []
 
     def emit(self, record):
-        if not record.name.startswith(NOISY_LOGGERS):
-            told = "" if record.exc_info is None else "".join(traceback.format_exception(*record.exc_info))
-            self.found.append(f"{record.name} {record.levelname} {record.getMessage()} {told}")
+        told = "" if not record.exc_info else "".join(traceback.format_exception(*record.exc_info))
+        self.found.append(f"{record.name} {record.levelname} {record.getMessage()} {told}")
 
 
 @contextmanager
@@ -97,6 +96,7 @@ def listening(folder: Path):
     found = {"printed": "", "logged": [], "warnings": []}
     root, records = logging.getLogger(), Records()
     level, streams = root.level, (sys.stdout, sys.stderr)
+    loud = [(name, logging.getLogger(name).level) for name in NOISY_LOGGERS]
     for stream in streams:
         stream.flush()
     with tempfile.TemporaryFile(dir=folder.parent) as file:
@@ -104,6 +104,8 @@ def listening(folder: Path):
         both = os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8", errors="backslashreplace")
         root.addHandler(records)
         root.setLevel(logging.DEBUG)
+        for name, _ in loud:
+            logging.getLogger(name).setLevel(logging.WARNING)  # they tell of themselves, at length
         try:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
@@ -121,6 +123,8 @@ def listening(folder: Path):
                 os.close(old)
             root.removeHandler(records)
             root.setLevel(level)
+            for name, old in loud:
+                logging.getLogger(name).setLevel(old)
             file.seek(0)
             found["printed"] = file.read().decode("utf-8", "backslashreplace")
             found["logged"] = records.found
