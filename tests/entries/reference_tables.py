@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
-from lazy_frames import lazy
 
 from dpoutlier import Category
+from lazy_frames import lazy
 
 NAMES = ("who", "a", "b", "c")
 LEVELS = ["low", "high"]
@@ -95,7 +95,11 @@ def of_rows(pair: Pair) -> Pair:
     if pair.neighbours == "replace-one":
         return pair._replace(one=[*least, made_row(chance)], other=[*least, made_row(chance)])
     more = mixed(chance, [*least, made_row(chance)])
-    return pair._replace(one=least, other=more) if len(pair.one) <= len(pair.other) else pair._replace(one=more, other=least)
+    return (
+        pair._replace(one=least, other=more)
+        if len(pair.one) <= len(pair.other)
+        else pair._replace(one=more, other=least)
+    )
 
 
 # Planted values -----------------------------------------------------------------------------------------------------------
@@ -176,9 +180,9 @@ FRAMES = {
 }
 """How rows of people are passed to a fit."""
 ARRAYS = {
-    "ndarray": lambda rows: numbers(rows),
+    "ndarray": numbers,
     "ndarray by columns": lambda rows: np.asfortranarray(numbers(rows)),
-    "ndarray of float32": lambda rows: numbers(rows).astype(np.float32),
+    "ndarray of float32": lambda rows: np.nan_to_num(numbers(rows), nan=np.nan).clip(-1e38, 1e38).astype(np.float32),
     "ndarray of objects": lambda rows: numbers(rows).astype(object),
     "MaskedArray": masked,
     "list": lambda rows: numbers(rows).tolist(),

@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -41,22 +42,21 @@ def public_members() -> Iterator[str]:
             yield from (f"{name}.{member}" for member in members(found))
 
 
-def documented() -> Iterator[str]:
+@cache
+def documented() -> list[str]:
     """``dpoutlier.exceptions.PointsError``, and whatever else the documents name of our modules."""
     text = "\n".join(path.read_text("utf-8") for path in [DOCS / "README.md", *sorted((DOCS / "docs").rglob("*.md"))])
     found = set(re.findall(r"\bdpoutlier(?:\.[A-Za-z_]+){2,}", text))
     for module, imported in re.findall(r"from (dpoutlier\.[a-z_.]+) import \(?([A-Za-z_, \n]+)", text):
         found |= {f"{module}.{name.strip()}" for name in imported.split(",") if name.strip()}
-    for name in sorted(found):
-        module, _, attribute = name.rpartition(".")
-        if find_module(module) is not None and hasattr(find_module(module), attribute):
-            if not inspect.ismodule(getattr(find_module(module), attribute)):
-                yield name
+    return [name for name in sorted(found) if not inspect.ismodule(_named(name) or inspect)]
 
 
-def find_module(name: str) -> Any:
+def _named(name: str) -> Any:
+    """What a name with dots means, if anything."""
+    module, _, attribute = name.rpartition(".")
     try:
-        return importlib.import_module(name)
+        return getattr(importlib.import_module(module), attribute, None)
     except ImportError:
         return None
 
@@ -90,7 +90,9 @@ def application(envelope: Any) -> FastAPI:
 def _routes(found: list[Any], way: str) -> Iterator[str]:
     for route in found:
         path = way + getattr(route, "path", "")
-        if getattr(route, "methods", None):
+        if hasattr(route, "original_router"):  # FastAPI's for a router that was included
+            yield from _routes(route.original_router.routes, path + route.include_context.prefix)
+        elif getattr(route, "methods", None):
             yield from (f"{method} {path}" for method in sorted(route.methods))
         elif getattr(route, "routes", None):
             yield from _routes(route.routes, path)
@@ -104,14 +106,15 @@ def sources() -> Iterator[str]:
     yield from (f"rows in {suffix} files" for suffix in FORMATS)
     yield from (f"rows in a frame of {name}" for name in EAGER if find_spec(name) is not None and _known(name))
     yield from (f"rows in {name}" for name in IN_MEMORY)
-    for package in ("sources", "engines"):
+    for package in ("sources", "engines", "trusted"):
         for module in pkgutil.iter_modules([str(Path(dpoutlier.__file__).parent / package)]):
             importlib.import_module(f"dpoutlier.{package}.{module.name}")
     left = [BatchedTable]
     while left:
         kind = left.pop()
         left += kind.__subclasses__()
-        if not inspect.isabstract(kind) and kind.__module__.startswith("dpoutlier."):
+        ours = kind.__module__.startswith("dpoutlier.") and not kind.__name__.startswith("_")
+        if ours and not inspect.isabstract(kind):
             yield f"rows in {kind.__name__}"
 
 

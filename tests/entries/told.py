@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import inspect
 import io
-import re
 import struct
 import types
 import zipfile
@@ -19,7 +18,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from frozen_world import Seen
 
 __all__ = ["bytes_of", "difference", "leaves", "plain"]
@@ -86,10 +84,8 @@ def state(value: Any) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """Its ``repr`` and ``str``, and the page that a notebook shows, if they are its own; addresses say nothing."""
-    own = [text for text in (repr(value), str(value)) if " at 0x" not in text]
-    page = value._repr_html_() if hasattr(value, "_repr_html_") else ""
-    return "\n".join([*own, re.sub(r"id-\d+", "id", page)])  # scikit-learn numbers what it shows
+    """Its ``repr`` and ``str``, if they are its own; addresses say nothing."""
+    return "\n".join(text for text in (repr(value), str(value)) if " at 0x" not in text)
 
 
 def _printed(value: Any) -> str:

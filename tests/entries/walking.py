@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -143,7 +144,9 @@ def _required(found: Any) -> list[str]:
     function = getattr(found, "__func__", found)
     parameters = list(inspect.signature(function).parameters.values())
     own = parameters if isinstance(found, staticmethod) else parameters[1:]
-    return [one.name for one in own if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}]
+    return [
+        one.name for one in own if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+    ]
 
 
 def _arguments(one: Any, name: str) -> tuple[list[Any], dict[str, Any]]:
@@ -180,6 +183,8 @@ def _tellings(one: Any, unknown: list[str]) -> Iterator[tuple[str, Any]]:
     kind = type(one)
     kept = [name for name in state(one) if not name.startswith("_")]
     yield kind.__name__, one
+    if hasattr(one, "_repr_html_"):  # what a notebook shows; scikit-learn numbers it
+        yield f"{kind.__name__} as a page", re.sub(r"id-\d+", "id", one._repr_html_())
     for name in dict.fromkeys([*members(kind), *kept]):
         missing = how_to_call(kind, name) if name not in kept else None
         if missing is not None:
@@ -227,5 +232,3 @@ def _copies(one: Any) -> dict[str, Any]:
     with suppress(Exception), secrets_may_travel():
         found["pickle of a secret"] = pickle.dumps(one)
     return found
-
-
