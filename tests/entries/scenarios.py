@@ -144,7 +144,8 @@ def loaded(rows, place):
 @walking("walk over a merge", "FittedDetector", slow=True)
 def merged(rows, place):
     other = fitted("DPGridKNN", [Row("public", 1.0, "low", 1.0)], place, target_fpr=None)
-    return merge([other, fitted("DPGridKNN", rows, place, target_fpr=None)], people="overlapping")
+    both = merge([other, fitted("DPGridKNN", rows, place, target_fpr=None)], people="overlapping")
+    return both.set_threshold(score=1.0)
 
 
 @walking("walk over PyOD's polarity", "PyODAdapter", slow=True)
@@ -160,8 +161,10 @@ def bought(rows, place):
 
 for _twin in TWINS:
     walking(f"walk over {_twin}", _twin, slow=True, people=False)(
-        lambda rows, place, twin=_twin: TWINS[twin](target_fpr=None, **FEATURES).fit(
-            arrow(rows).drop_columns("who").to_pandas()
+        lambda rows, place, twin=_twin: (
+            TWINS[twin](target_fpr=None, **FEATURES)
+            .fit(arrow(rows).drop_columns("who").to_pandas())
+            .set_threshold(score=1.0)
         )
     )
 
@@ -392,6 +395,8 @@ ARGUMENTS: dict[str, list[str]] = {
     "ledger anchor": [f"{BUDGET} new.anchor --lost"],
 }
 """By command: with what it is called, in this order."""
+REFUSED = ("--output none", "--output not-said", "--head 0")
+"""Marks of those that end with an error."""
 
 
 def _covered(command: str) -> list[str]:
@@ -411,9 +416,12 @@ def all_commands(rows, place):
     _given(rows, place)
     fitted("DPMarginals", [], place, target_fpr=None).save("other")
     with answered_here(place, lambda: {"forest": "forest.dpo"}):
-        return {
+        found = {
             f"{command} {own}": run(f"{command} {own}", place) for command, each in ARGUMENTS.items() for own in each
         }
+    for command, said in found.items():
+        assert said["code"] == (2 if any(mark in command for mark in REFUSED) else 0), (command, said)
+    return found
 
 
 def _given(rows: list[Row], place: Place) -> None:
@@ -482,11 +490,13 @@ def answers(models: list[str]) -> dict[str, Any]:
     forget_metrics()
     try:
         app = loaded_app(models=named, secret_models=True, audit="audit.jsonl")
-        return {
+        found = {
             f"{route} {number}": call(app, route.partition(" ")[0], **asked)
             for route, each in REQUESTS.items()
             for number, asked in enumerate(each)
         }
+        assert all(found[f"{route} 0"][0] == 200 for route in REQUESTS)
+        return found
     finally:
         enable_created_metrics()
         forget_metrics()

@@ -72,6 +72,12 @@ def test_a_new_method_is_noticed_and_called(monkeypatch, envelope):
     assert "nobody knows what to pass as example" in wrong
 
 
+def test_a_method_of_which_nothing_but_an_error_is_seen_is_noticed(monkeypatch, pair, tmp_path):
+    monkeypatch.setattr(DPMarginals, "rows_near", lambda self, X: X.no_such_thing, raising=False)
+    with pytest.raises(AssertionError, match=r"sees nothing of what raises.*DPMarginals.rows_near"):
+        replay(SCENARIOS["walk over DPMarginals"], pair, tmp_path / "run")
+
+
 def test_a_new_class_is_noticed_with_its_members(monkeypatch, envelope):
     class Reader:
         def read(self):
@@ -256,6 +262,11 @@ def test_a_method_that_tells_the_number_of_rows_is_noticed(monkeypatch, pair, tm
     leaking_fit(monkeypatch, lambda self, X: kept.update(rows=len(X)))
     monkeypatch.setattr(DPMarginals, "reference_size", lambda self: kept["rows"], raising=False)
     noticed(SCENARIOS["walk over DPMarginals"], pair, tmp_path / "run")
+
+
+def test_what_was_looked_up_while_rows_were_read_is_noticed(monkeypatch, tmp_path):
+    monkeypatch.setattr("dpoutlier.trusted.fit._forget", lambda one: None)
+    noticed(leaky(one_fit), made_pair("somebody among no rows", random.Random(3)), tmp_path / "run", by=["replay"])
 
 
 def test_a_row_that_is_not_charged_for_is_noticed(monkeypatch, pair, tmp_path):

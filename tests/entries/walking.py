@@ -33,6 +33,16 @@ class Walk(NamedTuple):
 
     told: dict[str, Any]
     unknown: list[str]
+    raised: dict[str, str]
+    """Members that raise, and what."""
+
+
+class Raised(list[str]):
+    """An error, as texts."""
+
+
+class Named(dict[str, Any]):
+    """Arguments by name."""
 
 
 def members(kind: type) -> list[str]:
@@ -57,9 +67,8 @@ def points_for(one: Any) -> Any:
 
 
 def _domain(one: Any) -> Any:
-    if hasattr(type(one), "fitted_domain"):
-        return one.fitted_domain()
-    return getattr(one, "domain", None) or getattr(getattr(one, "detector", None), "fitted_domain", lambda: None)()
+    fitted = getattr(one, "detector_", one)
+    return fitted.fitted_domain() if hasattr(type(fitted), "fitted_domain") else getattr(one, "domain", None)
 
 
 def positions_for(one: Any) -> np.ndarray:
@@ -78,6 +87,10 @@ def rows_for(one: Any) -> Any:
 
 def _model(one: Any) -> Any:
     return one.fitted_model()
+
+
+def _paid(ledger: Any) -> Any:
+    return next(one for one in ledger.spendings() if one.number == ledger.receipt.entry)
 
 
 PARAMETERS: dict[str, Callable[[Any], Any]] = {
@@ -102,22 +115,22 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
 CALLS: dict[str, Callable[[Any], list[Any]]] = {
     "score_one": lambda _: [{name: own[0] for name, own in POINTS.items()}],
     "scores_of": lambda one: [rows_for(one)],
-    "set_threshold": lambda _: [{"score": 0.5}],
+    "set_threshold": lambda _: [Named(score=0.5)],
     "save": lambda one: [f"saved by {type(one).__name__}"],
-    "export_scores": lambda one: [f"terms of {type(one).__name__}.parquet", {"secret": True}],
+    "export_scores": lambda one: [f"terms of {type(one).__name__}.parquet", Named(secret=True)],
     "Bounds.domain": lambda _: [3, ["a", "b", "c"]],
     "Bounds.from_file": lambda _: ["features.toml"],
     "Bounds.of": lambda _: [{"a": (0, 1)}],
     "Bounds.of_domain": lambda one: [one.domain(3, ["a", "b", "c"]), 0.1],
     "Ledger.charge": lambda _: ["patients", "1/16", "by another program"],
-    "Ledger.check_paid": lambda one: [one.receipt, one.spendings()[-1].release, PARAMETERS["guarantee"](one)],
+    "Ledger.check_paid": lambda one: [one.receipt, _paid(one).release, PARAMETERS["guarantee"](one)],
     "Ledger.commit": lambda one: [one.reserve("patients", PARAMETERS["guarantee"](one), "DPForest"), "0" * 64],
     "Ledger.create": lambda _: ["another.ledger"],
     "Ledger.move_anchor": lambda _: ["another.anchor"],
     "Ledger.open_budget": lambda _: ["others", 1],
     "Ledger.reserve": lambda one: ["patients", PARAMETERS["guarantee"](one), "DPForest"],
 }
-"""By the name of a method, alone or after that of its class: positional arguments; a dict at the end are those with names."""
+"""By the name of a method, alone or after that of its class: arguments by place, and those by name."""
 
 PUBLIC = frozenset(dpoutlier.__all__)
 LEFT_TO_SCENARIOS = {"fit"}
@@ -155,7 +168,7 @@ def _arguments(one: Any, name: str) -> tuple[list[Any], dict[str, Any]]:
         required = _required(inspect.getattr_static(type(one), name))
         return [], {own: PARAMETERS[own](one) for own in required}
     given = known(one)
-    named = given[-1] if given and isinstance(given[-1], dict) and name != "score_one" else {}
+    named = next((own for own in given if isinstance(own, Named)), Named())
     return [own for own in given if own is not named], named
 
 
@@ -166,17 +179,20 @@ def walk(root: Any) -> Walk:
     """All that an object tells: each member of it, of what the members give, and so on; of each class one object."""
     told: dict[str, Any] = {}
     unknown: list[str] = []
+    raised: dict[str, str] = {}
     left, known = [root], {type(root)}
     while left:
         one = left.pop(0)
         for name, value in _tellings(one, unknown):
             told[name] = plain(value)
+            if isinstance(value, Raised):
+                raised[name] = value[0]
             for other in _ours(value):
                 if type(other) not in known:
                     known.add(type(other))
                     left.append(other)
     told["copies"] = plain(_copies(root))
-    return Walk(told, unknown)
+    return Walk(told, unknown, raised)
 
 
 def _tellings(one: Any, unknown: list[str]) -> Iterator[tuple[str, Any]]:
@@ -207,7 +223,7 @@ def _told(one: Any, name: str) -> Any:
         given, named = _arguments(one, name)
         return found(*given, **named)
     except Exception as error:  # noqa: BLE001 - that it raises is what it tells
-        return ["raises", *texts_of(error)]
+        return Raised(texts_of(error))
 
 
 def _ours(value: Any) -> Iterator[Any]:
