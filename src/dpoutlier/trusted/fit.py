@@ -41,7 +41,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
 
 
 def _forget(one: Any) -> None:
-    """Drop cached properties, here and in all parts: public themselves, but which of them were needed depends on the rows."""  # (P5)
+    """Drop cached properties, also of all parts: public themselves, but which of them were needed depends on the rows."""  # (P5)
     if isinstance(one, tuple):
         for part in one:
             _forget(part)
