@@ -1,6 +1,10 @@
 """What is done with reference rows, entry point by entry point: each scenario returns all that its entry points tell."""
 
+import io
+import itertools
 import json
+import re
+import sys
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from reference_tables import ARRAYS, FEATURES, FRAMES, MOST, PEOPLE, POINTS, TOML, Row, arrow, written
+from rich.progress import Progress
 from typer.testing import CliRunner
 from walking import walk
 
@@ -33,6 +38,8 @@ from dpoutlier import (
     merge,
 )
 from dpoutlier.cli.app import app as program
+from dpoutlier.cli.files import read_reference
+from dpoutlier.cli.progress import reading
 from dpoutlier.client.connection import Answer, Connection
 from dpoutlier.detectors.strangers import for_strangers
 from dpoutlier.exceptions import ServerError
@@ -185,7 +192,7 @@ def dropped(table: Any) -> Any:
     return table.drop(columns="who") if isinstance(table, pd.DataFrame) else table.drop("who")
 
 
-@walking("walk over a ledger", "Ledger")
+@walking("walk over a ledger", "Ledger", slow=True)
 def ledger(rows, place):
     book = Ledger.create("budget.ledger", anchor="budget.anchor")
     book.open_budget("patients", 9, unit="person", person="who", neighbours=place.neighbours)
@@ -422,6 +429,31 @@ def all_commands(rows, place):
     for command, said in found.items():
         assert said["code"] == (2 if any(mark in command for mark in REFUSED) else 0), (command, said)
     return found
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what is shown."""
+
+    def isatty(self):
+        return True
+
+
+@scenario("progress on a terminal", "cli fit", even=True)
+def on_a_terminal(rows, place):
+    """What an eye can see while files of one batch each are read, drawn anew at every step."""
+    screen, update = Screen(), Progress.update
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Progress, "update", lambda self, *given, **named: update(self, *given, refresh=True, **named))
+        patch.setattr(sys, "stderr", screen)
+        patch.setattr("rich.console.monotonic", lambda: 1.0)
+        patch.setattr("rich.live._RefreshThread.run", lambda _: None)  # no drawing in between, at moments of its own
+        for suffix in ("csv", "parquet"):
+            table = read_reference(sorted(written(rows, place.folder, suffix=suffix).iterdir()), ("a", "b", "c"), "who")
+            with reading("reading and counting") as table.watch:
+                fitted_on = MAKERS["DPMarginals"](neighbours=place.neighbours, target_fpr=0.1, **PEOPLE).fit(table)
+    frames = [frame for frame, _ in itertools.groupby(re.split(r"\r\S*", screen.getvalue()))]
+    assert "100%" in frames[-2] + frames[-1]
+    return {"frames": "\n".join(frames), "statement": str(fitted_on.privacy_statement())}
 
 
 def _given(rows: list[Row], place: Place) -> None:
