@@ -9,7 +9,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +19,10 @@ from uuid import UUID
 
 import pytest
 
+from dpoutlier.detectors import batches
+from dpoutlier.ledger import ledger
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
+from dpoutlier.server import auditlog, envelope, keys, logs
 
 __all__ = ["Seen", "observed"]
 
@@ -62,20 +65,16 @@ def frozen(folder: Path, seed: int):
         patch.setattr(secrets, "token_hex", lambda n=16: names.read(n).hex())
         patch.setattr(secrets, "token_bytes", lambda n=32: names.read(n))
         patch.setattr(secrets, "choice", lambda among: among[names.read(1)[0] % len(among)])
-        for name in ("dpoutlier.detectors.batches", "dpoutlier.ledger.ledger", "dpoutlier.server.logs"):
-            __import__(name)
-        for name in ("dpoutlier.server.auditlog", "dpoutlier.server.envelope", "dpoutlier.server.keys"):
-            __import__(name)
-        known = sys.modules
-        patch.setattr(known["dpoutlier.detectors.batches"], "uuid4", lambda: UUID(bytes=names.read(16)))
-        for name in ("dpoutlier.ledger.ledger", "dpoutlier.server.logs", "dpoutlier.server.auditlog"):
-            patch.setattr(known[name], "datetime", Clock)
-        for name in ("dpoutlier.server.envelope", "dpoutlier.server.keys"):
-            patch.setattr(known[name], "time", still)
+        patch.setattr(batches, "uuid4", lambda: UUID(bytes=names.read(16)))
+        for module in (ledger, logs, auditlog):
+            patch.setattr(module, "datetime", Clock)
+        for module in (envelope, keys):
+            patch.setattr(module, "time", still)
         (folder / "tmp").mkdir(exist_ok=True)
         patch.setattr(tempfile, "tempdir", str(folder / "tmp"))
         patch.setenv("COLUMNS", "200")
-        patch.delenv("DPOUTLIER_KEY", raising=False)
+        for name in ("DPOUTLIER_KEY", "PROMETHEUS_MULTIPROC_DIR"):
+            patch.delenv(name, raising=False)
         patch.chdir(folder)
         yield
 
@@ -140,13 +139,13 @@ def observed(run, folder: Path, seed: int = 11) -> Seen:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     value, error = None, []
+    logs.flush()  # what waits is of others
     with frozen(folder, seed), listening(folder) as heard:
         try:
             value = run(folder)
         except Exception as raised:  # noqa: BLE001 - errors are part of what is seen
             error = texts_of(raised)
-        with suppress(ImportError):
-            sys.modules["dpoutlier.server.logs"].flush()
+        logs.flush()
     files = {
         str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
         for path in sorted(folder.rglob("*"))

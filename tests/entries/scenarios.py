@@ -527,7 +527,8 @@ def answers(models: list[str]) -> dict[str, Any]:
             for route, each in REQUESTS.items()
             for number, asked in enumerate(each)
         }
-        assert all(found[f"{route} 0"][0] == 200 for route in REQUESTS)
+        failed = [found[f"{route} 0"] for route in REQUESTS if found[f"{route} 0"][0] != 200]
+        assert not failed, failed
         return found
     finally:
         enable_created_metrics()
