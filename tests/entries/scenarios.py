@@ -142,7 +142,7 @@ for _maker in MAKERS:
     )
 
 
-@walking("walk over what was loaded", "FittedDetector", "Bounds", "Category")
+@walking("walk over what was loaded", "FittedDetector", "Bounds", "Category", slow=True)
 def loaded(rows, place):
     (place.folder / "features.toml").write_text(TOML)
     return load(fitted("DPMarginals", rows, place).save("model"))

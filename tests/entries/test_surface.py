@@ -261,12 +261,26 @@ def test_a_method_that_tells_the_number_of_rows_is_noticed(monkeypatch, pair, tm
     kept = {}
     leaking_fit(monkeypatch, lambda self, X: kept.update(rows=len(X)))
     monkeypatch.setattr(DPMarginals, "reference_size", lambda self: kept["rows"], raising=False)
-    noticed(SCENARIOS["walk over DPMarginals"], pair, tmp_path / "run")
+    noticed(SCENARIOS["walk over DPMarginals"], pair, tmp_path / "run", by=["replay"])
 
 
 def test_what_was_looked_up_while_rows_were_read_is_noticed(monkeypatch, tmp_path):
     monkeypatch.setattr("dpoutlier.trusted.fit._forget", lambda one: None)
     noticed(leaky(one_fit), made_pair("somebody among no rows", random.Random(3)), tmp_path / "run", by=["replay"])
+
+
+@pytest.mark.parametrize(
+    ("place", "instead"),
+    [
+        ("dpoutlier.engines.frames.type_text", str),
+        ("dpoutlier.detectors.base.check_text_is_path", lambda text: None),
+        ("dpoutlier.trusted.reference.in_silence", lambda read: read()),
+    ],
+    ids=["levels of a type", "text that is no path", "what an engine says"],
+)
+def test_a_message_that_quotes_a_row_is_noticed(place, instead, monkeypatch, pair, tmp_path):
+    monkeypatch.setattr(place, instead)
+    noticed(SCENARIOS["rows that cannot be read"], pair, tmp_path / "run")
 
 
 def test_a_row_that_is_not_charged_for_is_noticed(monkeypatch, pair, tmp_path):
