@@ -16,6 +16,7 @@ from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
 from dpoutlier.sources.dataset import DatasetTable, is_dataset
 from dpoutlier.sources.files import file_table
+from dpoutlier.sources.paths import check_text_is_path
 
 __all__ = ["Detector"]
 
@@ -42,6 +43,9 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         An empty list has no columns; the bounds may tell how many it would have.
         """
         if isinstance(X, str | Path) or (isinstance(X, list) and X and all(isinstance(one, str | Path) for one in X)):
+            for text in [X] if isinstance(X, str | Path) else X:
+                if isinstance(text, str):
+                    check_text_is_path(text)
             return file_table(X, declared.names, self.person)
         if is_dataset(X):
             return DatasetTable(X)

@@ -11,6 +11,7 @@ from dpoutlier.category import Category
 from dpoutlier.domain import Domain
 from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.sources.batched import type_text
 
 __all__ = ["check_columns", "collected", "lazy_frame", "plain_frame"]
 
@@ -67,12 +68,13 @@ def check_columns(types: Mapping[str, Any], domain: Domain, person: str | None =
         if _is_number(dtype) or (category is not None and not category.numeric and _is_text(dtype)):
             continue
         raise InvalidParameterError(
-            f"column {name!r} has type {dtype}; {_wanted(category)}. Convert it in the query that you pass, or leave it out."
+            f"column {name!r} has type {type_text(dtype)}; {_wanted(category)}. Convert it in the query that you pass, or leave it "
+            "out."
         )
     if person is not None and not (_is_number(types[person]) or _is_text(types[person])):
         raise InvalidParameterError(
-            f"column {person!r}, which tells people apart, has type {types[person]}; it must be text or a number. Convert it in "
-            "the query that you pass."
+            f"column {person!r}, which tells people apart, has type {type_text(types[person])}; it must be text or a number. "
+            "Convert it in the query that you pass."
         )
 
 

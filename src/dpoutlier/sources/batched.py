@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["BATCH", "BatchedTable", "FileTable", "Watch", "ahead", "not_a_number", "rows_of_a_batch"]
+__all__ = ["BATCH", "BatchedTable", "FileTable", "Watch", "ahead", "not_a_number", "rows_of_a_batch", "type_text"]
 
 BATCH = 1 << 22  # values: 32 MB of float64, enough to make the overhead of a batch small
 MOST_ROWS = 1 << 19  # of a batch, where columns are few: they may be long text
@@ -83,5 +83,10 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 def not_a_number(name: str, dtype: Any, where: str = "") -> InvalidParameterError:
     """The error for a column that can be no feature, by its type; to be raised by the caller."""
     return InvalidParameterError(
-        f"column {name!r}{where} has type {dtype}; a feature must be a number. Convert or leave it out."
+        f"column {name!r}{where} has type {type_text(dtype)}; a feature must be a number. Convert or leave it out."
     )
+
+
+def type_text(dtype: Any) -> str:
+    """A type of narwhals for a message, without what is inside of it: the levels of an enumeration may be those of the rows."""
+    return type(dtype).__name__ if type(dtype).__name__ == "Enum" or dtype.is_nested() else str(dtype)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.sources.batched import FileTable, ahead, not_a_number, rows_of_a_batch
+from dpoutlier.sources.batched import FileTable, ahead, not_a_number, rows_of_a_batch, type_text
 from dpoutlier.sources.paths import files_of
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def agreed(types: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
                 continue
             if known != nw.Unknown and _kind(known) != _kind(dtype):
                 raise InvalidParameterError(
-                    f"column {name!r} has type {known} in {before} and {dtype} in {path}. Files may differ in the type of a "
-                    "number; else write a column with one type in all of them."
+                    f"column {name!r} has type {type_text(known)} in {before} and {type_text(dtype)} in {path}. Files may differ "
+                    "in the type of a number; else write a column with one type in all of them."
                 )
             found[name] = (path, dtype if known == nw.Unknown else nw.Float64() if _kind(dtype) == "number" else known)
     return {name: dtype for name, (_, dtype) in found.items()}

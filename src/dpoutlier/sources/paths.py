@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import glob
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["FORMATS", "files_of", "format_of"]
+__all__ = ["FORMATS", "check_text_is_path", "files_of", "format_of"]
 
 FORMATS = (".csv", ".parquet")
+NO_PATH = (
+    "X is text, or a list of texts, which is read as the path of a file or as a pattern; but there is no such file or folder, and "
+    "it does not end in .csv or .parquet. It is not shown here, since it could be a row. Pass rows as an array or a data frame."
+)
+
+
+def check_text_is_path(text: str) -> None:
+    """Refuse text that is no path, and do not quote it: rows of text would be taken for paths, and shown in a message."""
+    there = False
+    with suppress(Exception):  # too long for a path, or with a zero in it
+        path = Path(text).expanduser()
+        there = path.exists() or (glob.has_magic(str(path)) and bool(glob.glob(str(path), recursive=True)))  # noqa: PTH207
+    if not there and ("\n" in text or not text.lower().endswith(FORMATS)):
+        raise InvalidParameterError(NO_PATH)
 
 
 def files_of(path: str | Path) -> list[Path]:
