@@ -290,6 +290,7 @@ def test_low_bits_tell_nothing_under_our_noise(draws):
 def test_the_systems_generator_is_read_afresh_after_a_fork():
     import multiprocessing
 
+    SystemBytes().read(16)  # bytes kept from this read would be the same in all children
     with multiprocessing.get_context("fork").Pool(2) as pool:
         draws = pool.map(_draw_in_child, [0, 1], chunksize=1)
     assert draws[0] != draws[1]
