@@ -64,7 +64,8 @@ class Copy:
     def __init__(self, folder: Path) -> None:
         self.source = folder / "src"
         self.package = self.source / "dpoutlier"
-        shutil.copytree(PACKAGE, self.package)  # with the times of all files, by which compiled code is known to be theirs
+        # With the times of all files: by these compiled code is known to be theirs.
+        shutil.copytree(PACKAGE, self.package)
         for cache in self.package.glob("kernels/__pycache__/kernels-*/kernels_*"):
             cache.rename(cache.with_name(_numba_folder(self.package / "kernels")))
         compileall.compile_dir(self.package, quiet=2)

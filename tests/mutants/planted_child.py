@@ -1,4 +1,4 @@
-"""A plugin of the pytest that looks for a planted bug: it writes down how each test ended, and from which folder it took dpoutlier."""
+"""A plugin of the pytest that looks for a planted bug: it writes down how each test ended, and which dpoutlier it tested."""
 
 import json
 import os
