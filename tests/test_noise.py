@@ -307,6 +307,13 @@ def test_seeds_repeat_and_the_system_does_not():
     assert byte_source(None).read(16) != byte_source(None).read(16)
 
 
+@pytest.mark.system_noise
+def test_without_a_seed_every_byte_is_the_systems(monkeypatch):
+    """Another generator would not be noticed by what it draws: it is uniform too, and may be predicted."""
+    monkeypatch.setattr("os.urandom", bytes)
+    assert byte_source(None).read(24) == bytes(24)
+
+
 @given(st.fractions(Fraction(1, 10**6), 1000), st.integers(1, 64))
 def test_rates_are_rounded_down_and_little(epsilon, sensitivity):
     law = DiscreteLaplace.costing(epsilon, sensitivity)

@@ -22,7 +22,7 @@ def _part(part: str, bugs: list[PlantedBug]) -> str:
 
 
 def _row(bug: PlantedBug) -> str:
-    seen = f"{bug.seen} ({_linked(bug.source)})" if bug.source else bug.seen
+    seen = f"{bug.seen} *{_linked(bug.source)}*" if bug.source else bug.seen
     file, test = bug.caught_by.split("::", 1)
     cells = (f"**{bug.name}**", f"{bug.summary} `{bug.file}`", seen, f"`{file.removeprefix('tests/')}` `{test}`")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
