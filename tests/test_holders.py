@@ -15,6 +15,7 @@ from dpoutlier import DPForest, DPGridKNN, DPMarginals, GridKNN, load, secrets_m
 from dpoutlier.exceptions import InvalidParameterError, SecretError, UnsafeWarning
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
+from dpoutlier.holders.steady import steady
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.partition import cell_ids
 from dpoutlier.rows import Rows
@@ -149,6 +150,14 @@ def test_a_publishable_model_holds_these_fields_only(holder):
 def test_noise_lies_on_every_cell_occupied_or_not(holder):
     empty = fitted(holder, ROWS[:0], epsilon=0.1)
     assert np.count_nonzero(all_counts(empty)) > 40  # of 64; an entry is 0 with probability 0.05
+
+
+@EVERY_KIND
+def test_where_noise_lies_on_every_cell_none_is_listed(holder):
+    """A walk takes cells that are not listed for empty: a list of the occupied ones would do away with the noise of all others."""
+    counts = fitted(holder).model_.counts
+    assert counts.listed() is None
+    assert holder != "keyed" or steady(counts).listed() is None
 
 
 @pytest.mark.parametrize("noise", [1, 2])

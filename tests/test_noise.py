@@ -290,6 +290,7 @@ def test_low_bits_tell_nothing_under_our_noise(draws):
 def test_the_systems_generator_is_read_afresh_after_a_fork():
     import multiprocessing
 
+    SystemBytes().read(16)  # bytes kept from this read would be the same in all children
     with multiprocessing.get_context("fork").Pool(2) as pool:
         draws = pool.map(_draw_in_child, [0, 1], chunksize=1)
     assert draws[0] != draws[1]
@@ -304,6 +305,13 @@ def test_seeds_repeat_and_the_system_does_not():
     assert byte_source(7).read(16) == byte_source(7).read(16)
     assert byte_source(7).read(16) != byte_source(8).read(16)
     assert byte_source(None).read(16) != byte_source(None).read(16)
+
+
+@pytest.mark.system_noise
+def test_without_a_seed_every_byte_is_the_systems(monkeypatch):
+    """Another generator would not be noticed by what it draws: it is uniform too, and may be predicted."""
+    monkeypatch.setattr("os.urandom", bytes)
+    assert byte_source(None).read(24) == bytes(24)
 
 
 @given(st.fractions(Fraction(1, 10**6), 1000), st.integers(1, 64))

@@ -361,6 +361,7 @@ def test_ids_are_equal_as_their_values_are():
         b"\xc2",
         b"\xc2\xa0x",
         "x",
+        "X",
         b"x ",
         True,
         1,

@@ -229,3 +229,17 @@ def test_the_threshold_depends_on_public_numbers_only():
     assert tau(1, sparse_size=5) > tau(1) > tau(1, bins=100)
     assert tau(1, epsilon=2) < tau(1)
     assert tau(1, bins=2) == 1
+
+
+def test_how_many_cells_are_occupied_does_not_move_the_threshold():
+    """Of 20 cells from none to all but one. The threshold for the empty ones alone would be another for some of them."""
+    rows = (np.arange(19)[:, None] + 0.5) / 20
+
+    def tau(n, size):
+        detector = DPGridKNN(1, bounds=(0, 1), bins=20, holder="sparse", sparse_size=size)
+        return detector.fit(rows[:n]).model_.counts.tau
+
+    law = DiscreteLaplace(Fraction(1))
+    for size in (1, 2, 5):
+        assert {tau(n, size) for n in range(20)} == {threshold_for(20, law, size)}
+        assert len({threshold_for(20 - n, law, size) for n in range(20)}) > 1

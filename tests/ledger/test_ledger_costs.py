@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from dpoutlier import Guarantee, Ledger
 from dpoutlier.exceptions import BudgetExceededError, InvalidParameterError, LedgerError
 from dpoutlier.ledger.budgets import Budget, Unit, cost_of, number_text, rounded_up
+from dpoutlier.ledger.store import append
 from ledger_budgets import ADD, REPLACE, of
 
 
@@ -104,6 +106,22 @@ def test_nobody_ever_loses_more_than_the_budget(in_memory, tried):
             with pytest.raises(BudgetExceededError):
                 ledger.reserve(name, Guarantee(epsilon), "DPForest")
         assert ledger.balance("whole").spent == max(lost.values())
+
+
+def test_what_is_left_is_read_when_nobody_else_can_spend_it(ledger, monkeypatch):
+    """Somebody charges just before we hold the file: what was left until then is left no more."""
+
+    @contextmanager
+    def after_another(path):
+        monkeypatch.undo()
+        Ledger(path).reserve("patients", of(2), "DPForest")
+        with append(path) as appending:
+            yield appending
+
+    monkeypatch.setattr("dpoutlier.ledger.ledger.append", after_another)
+    with pytest.raises(BudgetExceededError, match="has 1 left of 3"):
+        ledger.reserve("patients", of(2), "DPForest")
+    assert ledger.balance("patients").spent == 2
 
 
 def test_what_is_reserved_is_spent_whether_it_is_released_or_not(ledger):

@@ -12,6 +12,7 @@ import pytest
 from dpoutlier import Ledger
 from dpoutlier.exceptions import LedgerError, OutputExistsError
 from dpoutlier.ledger.export import as_csv, as_json
+from dpoutlier.ledger.store import append
 from ledger_budgets import ONE
 
 
@@ -55,6 +56,13 @@ def test_the_file_is_for_its_owner_alone(ledger):
 def test_a_copy_of_the_object_is_the_same_ledger(ledger):
     copy.deepcopy(ledger).reserve("patients", ONE, "DPForest")
     assert ledger.balance("patients").spent == 1
+
+
+def test_a_charge_is_written_with_the_strictest_setting_of_sqlite(ledger):
+    """With less than EXTRA, which is 3, a charge might be gone after a power failure, and what it paid for released."""
+    with append(ledger.path) as appending:
+        ((setting,),) = appending._connection.execute("PRAGMA synchronous")
+    assert setting == 3
 
 
 def test_an_exported_ledger_can_be_checked_without_this_program(spent):

@@ -70,6 +70,14 @@ def test_every_private_detector_is_charged_and_its_model_tells_where(ledger, tmp
     )
 
 
+def test_all_that_a_fit_buys_is_charged(ledger):
+    """Bounds, the number of rows and a threshold are parts of epsilon, and the ledger is told of the whole."""
+    everything = {"n_hint": "buy", "target_fpr": 0.1, "bounds": {"a": (0, 1), "b": PrivateBounds(outer=(-9, 9))}}
+    fitted = DPForest("3/4", ledger=ledger, dataset="patients", **everything).fit(FRAME)
+    assert len(fitted.model_.charges) == 4
+    assert ledger.balance("patients").spent == sum(charge.epsilon for charge in fitted.model_.charges) == Fraction(3, 4)
+
+
 def test_without_a_ledger_there_is_no_receipt():
     fitted = KINDS["forest"]().fit(FRAME)
     assert fitted.model_.receipt is None

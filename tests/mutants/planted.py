@@ -1,0 +1,140 @@
+"""Plant a bug in a copy of the package, run the one test that should notice, and judge what it said."""
+
+from __future__ import annotations
+
+import compileall
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from planted_child import OUTPUT, SOURCE
+
+__all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Patch", "Verdict"]
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "dpoutlier"
+SECONDS = 300  # after which a run counts as broken
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A text of a file of the package, which is there once, and what takes its place."""
+
+    file: str
+    old: str
+    new: str
+
+    def applied(self, text: str) -> str:
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.file} has the text to be replaced {text.count(self.old)} times: {self.old!r}")
+        return text.replace(self.old, self.new)
+
+
+class Verdict(StrEnum):
+    """What became of a planted bug."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    BROKEN = "broken"
+    """The test could not be run to its end, or ended with an error that is no assertion of its own: that proves nothing."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A verdict with its reason."""
+
+    verdict: Verdict
+    why: str
+
+
+class Copy:
+    """A copy of the package in a folder of its own, in which bugs are planted one after the other.
+
+    Compiled code comes with it: numba keeps that in a folder named by the path of the source, so the name is made anew.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.source = folder / "src"
+        self.package = self.source / "dpoutlier"
+        # With the times of all files: by these compiled code is known to be theirs.
+        shutil.copytree(PACKAGE, self.package)
+        for cache in self.package.glob("kernels/__pycache__/kernels-*/kernels_*"):
+            cache.rename(cache.with_name(_numba_folder(self.package / "kernels")))
+        compileall.compile_dir(self.package, quiet=2)
+        self._output = folder / "ended.json"
+        self._patched = 0
+
+    @contextmanager
+    def planted(self, patches: Iterable[Patch]) -> Iterator[None]:
+        """The copy with these patches; afterwards it is as it was."""
+        before: dict[Path, tuple[str, os.stat_result]] = {}
+        self._patched += 1
+        try:
+            for patch in patches:
+                path = self.package / patch.file
+                text = path.read_text(encoding="utf-8")
+                before.setdefault(path, (text, path.stat()))
+                path.write_text(patch.applied(text), encoding="utf-8")
+                # Python tells its compiled files apart by whole seconds.
+                os.utime(path, (0, before[path][1].st_mtime + 2 * self._patched))
+            yield
+        finally:
+            for path, (text, stat) in before.items():
+                path.write_text(text, encoding="utf-8")
+                os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    def judge(self, patches: Iterable[Patch], node: str) -> Found:
+        """Plant, run the test, and say whether it noticed."""
+        with self.planted(patches):
+            return self.run([node])[node]
+
+    def run(self, nodes: list[str]) -> dict[str, Found]:
+        """Run tests on the copy as it stands, in a process of their own."""
+        self._output.unlink(missing_ok=True)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self.source), str(Path(__file__).parent)]),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none is needed, and some take long to start
+            OUTPUT: str(self._output),
+            SOURCE: str(self.source),
+        }
+        environment.pop("PYTEST_XDIST_WORKER", None)
+        environment.pop("PYTEST_ADDOPTS", None)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "planted_child", "--tb=short", "-m", "", *nodes]
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the run took more than {SECONDS} seconds"))
+        if not self._output.exists():
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
+        told = json.loads(self._output.read_text(encoding="utf-8"))
+        if told["package"] != str(self.source):
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the test took dpoutlier from {told['package']}"))
+        if told["code"] not in {0, 1}:
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
+        return {node: _verdict([one for one in told["ended"] if one["node"] == node]) for node in nodes}
+
+
+def _numba_folder(sources: Path) -> str:
+    """Under which name numba keeps compiled code of files in that folder."""
+    return f"{sources.name}_{hashlib.sha1(str(sources.absolute()).encode(), usedforsecurity=False).hexdigest()}"
+
+
+def _verdict(ended: list[dict]) -> Found:
+    """Of the reports of one test: one of its call, and more only if set-up or tear-down failed."""
+    why = "; ".join(f"{one['phase']} {one['outcome']} {' | '.join(one['errors'])}" for one in ended) or "it did not run"
+    if len(ended) != 1 or ended[0]["phase"] != "call":
+        return Found(Verdict.BROKEN, why)
+    if ended[0]["outcome"] == "passed":
+        return Found(Verdict.SURVIVED, why)
+    return Found(Verdict.CAUGHT if ended[0]["by_test"] else Verdict.BROKEN, why)

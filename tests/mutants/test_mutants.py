@@ -1,0 +1,140 @@
+"""Planted bugs: each is noticed by the test that is named for it, and by an assertion of that test."""
+
+import ast
+from functools import cache
+
+import pytest
+from catalogue import BUGS
+from make_table import PAGE, with_table
+from planted import PACKAGE, ROOT, Copy, Patch, Verdict
+
+EACH_BUG = pytest.mark.parametrize("bug", BUGS, ids=[bug.name.replace(" ", "-") for bug in BUGS])
+
+
+# The catalogue fits the code ----------------------------------------------------------------------------------------------
+
+
+def test_every_patch_can_be_applied_and_changes_something():
+    """Each old text is in its file once, also after the patches before it, and what comes out is Python."""
+    for bug in BUGS:
+        texts = {}
+        for patch in bug.patches:
+            text = texts.setdefault(patch.file, (PACKAGE / patch.file).read_text(encoding="utf-8"))
+            assert text.count(patch.old) == 1, (bug.name, patch.file, patch.old)
+            texts[patch.file] = patch.applied(text)
+        for file, text in texts.items():
+            assert text != (PACKAGE / file).read_text(encoding="utf-8"), bug.name
+            compile(text, file, "exec")
+
+
+@cache
+def functions_of(file):
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_test_that_is_named_exists():
+    for bug in BUGS:
+        file, test = bug.caught_by.split("::")
+        assert test.partition("[")[0] in functions_of(file), bug.name
+
+
+def test_every_bug_says_where_it_was_seen():
+    assert len({bug.name for bug in BUGS}) == len(BUGS)
+    for bug in BUGS:
+        assert bug.summary.endswith("."), bug.name
+        assert bug.seen.endswith("."), bug.name
+        assert bool(bug.source) is not bug.seen.startswith("No public case"), bug.name
+
+
+def test_the_page_has_the_table_of_the_catalogue():
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_table(page), "run: python tests/mutants/make_table.py"
+
+
+# The bugs are noticed -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def copy(tmp_path_factory):
+    return Copy(tmp_path_factory.mktemp("planted"))
+
+
+@pytest.mark.slow
+def test_without_a_bug_all_of_these_tests_pass(copy):
+    found = copy.run(sorted({bug.caught_by for bug in BUGS}))
+    assert {node: one.why for node, one in found.items() if one.verdict is not Verdict.SURVIVED} == {}
+
+
+@pytest.mark.slow
+@EACH_BUG
+def test_a_planted_bug_is_caught(copy, bug):
+    found = copy.judge(bug.patches, bug.caught_by)
+    assert found.verdict is Verdict.CAUGHT, found.why
+
+
+# The judge can say no -----------------------------------------------------------------------------------------------------
+
+NODE = "tests/test_guarantee.py::test_the_sensitivity_counts_cells_rows_and_relations"
+HARMLESS = Patch("guarantee.py", "L1 change of the whole vector of counts", "The change of the whole vector of counts")
+JUDGED = {
+    "a harmless patch survives": (HARMLESS, NODE, Verdict.SURVIVED),
+    "a real one is caught": (Patch("guarantee.py", "changes = 2  #", "changes = 1  #"), NODE, Verdict.CAUGHT),
+    "a syntax error proves nothing": (
+        Patch("guarantee.py", "changes = 2  #", "changes = = 2  #"),
+        NODE,
+        Verdict.BROKEN,
+    ),
+    "nor does an error while importing": (
+        Patch("guarantee.py", "import numbers\n", "import numbers\nassert False\n"),
+        NODE,
+        Verdict.BROKEN,
+    ),
+    "nor an assertion of the package": (
+        Patch("guarantee.py", "    match neighbours:\n", "    assert cells_per_row < 2\n    match neighbours:\n"),
+        NODE,
+        Verdict.BROKEN,
+    ),
+    "nor an error that is no assertion": (
+        Patch("guarantee.py", "    match neighbours:\n", "    1 // 0\n    match neighbours:\n"),
+        NODE,
+        Verdict.BROKEN,
+    ),
+    "nor a test that is not there": (HARMLESS, "tests/test_guarantee.py::test_that_nobody_wrote", Verdict.BROKEN),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("patch", "node", "verdict"), JUDGED.values(), ids=JUDGED)
+def test_the_judge_tells_what_is_caught_from_what_is_not(copy, patch, node, verdict):
+    found = copy.judge([patch], node)
+    assert found.verdict is verdict, found.why
+
+
+@pytest.mark.slow
+def test_another_copy_of_the_package_is_noticed(copy, monkeypatch, tmp_path):
+    """A test that imports some other dpoutlier says nothing about the patch."""
+    monkeypatch.setattr(copy, "source", tmp_path)
+    found = copy.run([NODE])[NODE]
+    assert found.verdict is Verdict.BROKEN
+    assert "took dpoutlier from" in found.why
+
+
+def test_a_patch_that_does_not_fit_is_an_error():
+    for text in ("", "x x"):
+        with pytest.raises(ValueError, match="times"):
+            Patch("guarantee.py", "x", "y").applied(text)
+
+
+@pytest.mark.slow
+def test_the_copy_is_as_it_was_after_a_bug(tmp_path):
+    copy = Copy(tmp_path)
+    path, before = copy.package / "guarantee.py", (PACKAGE / "guarantee.py").read_bytes()
+    stamp = path.stat().st_mtime_ns
+    with pytest.raises(ValueError, match="0 times"), copy.planted([HARMLESS, HARMLESS]):
+        pytest.fail("the second patch finds nothing to replace")
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, stamp)
+    with copy.planted([HARMLESS]):
+        assert path.read_bytes() != before
+        assert path.stat().st_mtime_ns != stamp
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == (before, stamp)
