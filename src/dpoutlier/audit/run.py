@@ -27,10 +27,11 @@ MANY, ONE = "many runs", "one run"
 DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
-FEWEST_RUNS = 2000
-AIM, ENOUGH = 0.7, 0.6
-"""Of epsilon: as many runs are made as let a bound of the first share be expected; the second is enough to ask for a half."""
-CHUNK = 1000
+FEWEST = 1000
+AIM, ENOUGH = 0.75, 0.74
+"""Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is missed by
+chance in fewer than one of ten thousand audits: what is missing of all of it is some four times the spread of the bound."""
+CHUNK = FEWEST
 COSTS = {COUNTS: 0.4, SCORES: 0.2, FILE: 1.6}
 """Of looking once through a channel, in milliseconds, roughly: for the progress bar."""
 
@@ -44,11 +45,11 @@ class Effort:
     Parameters
     ----------
     most_runs : int
-        Fits on each of two neighbouring data sets where a bound of half of epsilon is asked for; fewer if fewer do.
+        Fits on each of two neighbouring data sets, if so many or fewer let half of epsilon be seen where it should be.
     most_elsewhere : int
         The same in all other cases.
     most_files : int
-        In so many of these runs the file is written and read.
+        In so many of these runs the file is written and read; fewer if fewer do.
     canaries : int
         In one fit, at most.
     fits : int
@@ -57,11 +58,11 @@ class Effort:
         Canaries over all fits where scores of forests or marginals are looked at; fewer if fewer do.
     """
 
-    most_runs: int = 40_000
+    most_runs: int = 64_000
     most_elsewhere: int = 4_000
-    most_files: int = 3_000
+    most_files: int = 8_000
     canaries: int = 10_000
-    fits: int = 60
+    fits: int = 80
     coins_by_score: int = 300_000
 
 
@@ -120,9 +121,9 @@ def _canaries(same: Same, wanted: int, by_score: bool) -> Canaries:
 
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
     channels = channels_of(case.many)
-    runs = runs_for(case, effort)
+    runs, files = runs_for(case, effort)
     for first in range(0, runs, CHUNK):
-        own = channels if first < effort.most_files else tuple(name for name in channels if name != FILE)
+        own = channels if first < files else tuple(name for name in channels if name != FILE)
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
         for world in (0, 1):
             yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
@@ -132,7 +133,7 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
     yield from _fits(number, (case.one, effort.canaries, False, own), effort.fits, seed)
     if case.by_score is not None:
         room = len(_canaries(Same(case.by_score), effort.canaries, True).places)  # noqa: FBT003
-        fits = -(-_coins_by_score(case, effort) // max(room, 1))
+        fits = -(-coins_for(case, effort) // max(room, 1))
         yield from _fits(number, (case.by_score, effort.canaries, True, (SCORES,)), fits, seed)
 
 
@@ -149,24 +150,40 @@ def has_room_for_canaries(case: Case) -> bool:
     return not case.one.domain().bought and case.one.arguments.get("n_hint") != "buy"
 
 
-def runs_for(case: Case, effort: Effort) -> int:
-    """Runs in each world: the least, doubled as often as it takes for the bound that is aimed at."""
-    most = effort.most_runs if _asked(case) else min(effort.most_elsewhere, effort.most_runs)
-    changed, runs = _changed(case), min(FEWEST_RUNS, most)
-    while attainable(changed, case.epsilon, int(runs * (1 - PRACTICE))) < AIM * case.epsilon and runs < most:
-        runs = min(2 * runs, most)
-    return runs
+def runs_for(case: Case, effort: Effort) -> tuple[int, int]:
+    """Runs in each world, and in how many of them the file is looked at."""
+    changed = _changed(case)
+
+    def reached(runs: int) -> float:
+        return attainable(changed, case.epsilon, int(runs * (1 - PRACTICE)))
+
+    few = min(effort.most_elsewhere, effort.most_runs)
+    if not _asked(case):
+        return few, min(FEWEST, few)
+    runs = _enough(case, reached, effort.most_runs) or few
+    return runs, min(_enough(case, reached, effort.most_files) or FEWEST, runs)
 
 
-def _coins_by_score(case: Case, effort: Effort) -> int:
-    """Canaries over all fits: the least number, doubled as often as it takes."""
-    most = effort.coins_by_score if _asked(case) else min(effort.most_elsewhere, effort.coins_by_score)
-    changed, coins = _changed(case), min(FEWEST_RUNS, most)
-    while (
-        attainable_by_guesses(changed, case.epsilon, int(coins * (1 - PRACTICE))) < AIM * case.epsilon and coins < most
-    ):
-        coins = min(2 * coins, most)
-    return coins
+def coins_for(case: Case, effort: Effort) -> int:
+    """Canaries over all fits where scores of forests and marginals are looked at."""
+    changed = _changed(case)
+
+    def reached(coins: int) -> float:
+        return attainable_by_guesses(changed, case.epsilon, int(coins * (1 - PRACTICE)))
+
+    if not _asked(case):
+        return min(effort.most_elsewhere, effort.coins_by_score)
+    return _enough(case, reached, effort.coins_by_score) or effort.coins_by_score
+
+
+def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | None:
+    """The least number, doubled as often as it takes for the bound that is aimed at; None if that is more than ``most``."""
+    number = FEWEST
+    while reached(number) < AIM * case.epsilon:
+        number *= 2
+        if number > most:
+            return None
+    return min(number, most)
 
 
 def _asked(case: Case) -> bool:

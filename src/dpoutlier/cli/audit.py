@@ -28,7 +28,7 @@ def audit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for audit.html, audit.csv and audit.png.")] = Path("audit"),
     runs: Annotated[
-        int | None, typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else 40,000.")
+        int | None, typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else 64,000.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs: minutes instead of a quarter of an hour.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
