@@ -5,9 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
+FUZZER := $(VENV)/.fuzzer
+FUZZ_SECONDS ?= 15
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo reproduce lint types contracts tests test slow bench dist constraints manual format clean
+.PHONY: help setup demo reproduce lint types contracts tests test slow audit epsilon mutants attacks entries fuzz bench dist constraints manual format clean
 
 help: ## list the recipes
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +46,27 @@ test: lint types contracts tests ## lint, types, contracts and the fast tests
 slow: $(READY) ## the tests marked slow
 	$(BIN)/python -m pytest -q -m slow
 
+audit: epsilon mutants attacks entries fuzz ## all that tries to refute the promise, within half an hour: audit/audit.html, attacks/
+
+epsilon: $(READY) ## lower bounds on epsilon, by experiment: audit/audit.html (AUDIT=--quick for less)
+	$(BIN)/dpoutlier audit --out audit $(AUDIT)
+
+mutants: $(READY) ## planted bugs, each caught by its test
+	$(BIN)/python -m pytest -q -n 2 -m slow tests/mutants
+
+attacks: $(READY) ## six attacks, with pictures: attacks/
+	$(BIN)/python examples/attacks/run.py --out attacks
+
+entries: $(READY) ## neighbours and planted values at every entry point
+	$(BIN)/python -m pytest -q -n 2 -m 'slow or not slow' tests/entries
+
+$(FUZZER): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'
+	touch $(FUZZER)
+
+fuzz: $(FUZZER) ## hostile bytes for every reader, FUZZ_SECONDS for each
+	$(BIN)/python tests/fuzz/campaign.py --seconds $(FUZZ_SECONDS)
+
 $(RIVALS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	touch $(RIVALS)
@@ -66,4 +89,4 @@ constraints: $(READY) ## record the versions that are installed
 	$(BIN)/python -m pip freeze --exclude-editable > constraints.txt
 
 clean: ## remove what was made
-	rm -rf $(VENV) dist demo reproduction .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist demo reproduction audit attacks fuzz-findings .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
