@@ -10,27 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from dpoutlier.audit.findings import Finding
+from dpoutlier.figure_style import INK, STYLE
 
 __all__ = ["audit_figure", "audit_picture"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A8A", "#000000")
 MARKERS = {"counts": "o", "scores": "s", "file": "^"}
-INK = "#222222"
-STYLE: Any = {
-    "font.size": 9.5,
-    "axes.edgecolor": "#999999",
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "svg.hashsalt": "dpoutlier",
-    "legend.frameon": False,
-}
 LEAST_SHOWN = 1 / 20
 """Of the smallest epsilon: bounds below are drawn there."""
 

@@ -7,7 +7,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dpoutlier.experiments.report.comparison import PRIVATE, Comparison
-from dpoutlier.experiments.report.drawing import BLACK, BLUE, GREEN, GREY, INK, PURPLE, RED, Look, epsilon_axis, handles
+from dpoutlier.experiments.report.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, RED, Look, epsilon_axis, handles
+from dpoutlier.figure_style import INK
 
 __all__ = ["quality_figure", "ranks_figure"]
 

@@ -13,22 +13,7 @@ from dpoutlier.experiments.report.summary import Entry, Summary
 __all__ = ["Look", "curve", "epsilon_axis", "grid_of_panels", "handles", "level"]
 
 GREEN, RED, BLUE, BLACK, GREY, PURPLE = "#009E73", "#D55E00", "#0072B2", "#000000", "#8A8A8A", "#CC79A7"
-SAND, INK = "#E9B58F", "#222222"
-STYLE: Any = {
-    "font.size": 9.5,
-    "axes.edgecolor": "#999999",
-    "axes.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 10.5,
-    "axes.titleweight": "bold",
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "svg.hashsalt": "dpoutlier",
-    "legend.frameon": False,
-}
+SAND = "#E9B58F"
 
 
 class Look(NamedTuple):

@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from dpoutlier.experiments.report.comparison import Comparison
 from dpoutlier.experiments.report.comparison_figures import quality_figure, ranks_figure
-from dpoutlier.experiments.report.drawing import STYLE
 from dpoutlier.experiments.report.more_figures import attack_figure, ladder, point, splits
 from dpoutlier.experiments.report.paper_figures import figure1, figure2
 from dpoutlier.experiments.report.summary import Key, Reading, Summary
+from dpoutlier.figure_style import STYLE
 
 __all__ = ["FIGURES", "Drawn", "draw_all", "draw_comparison"]
 

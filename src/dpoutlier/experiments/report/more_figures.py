@@ -12,7 +12,6 @@ from dpoutlier.experiments.report.drawing import (
     BLUE,
     GREEN,
     GREY,
-    INK,
     PURPLE,
     RED,
     Look,
@@ -24,6 +23,7 @@ from dpoutlier.experiments.report.drawing import (
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.wording import title_of
+from dpoutlier.figure_style import INK
 
 __all__ = ["attack_figure", "ladder", "point", "splits"]
 
