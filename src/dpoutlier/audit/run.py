@@ -88,7 +88,8 @@ def run_audit(
         seen[task.case, task.method].append(result)
         done += task.cost
         if watch is not None:
-            watch(cases[task.case].label, done, total)
+            case = cases[task.case]
+            watch(f"{case.label}, epsilon {case.epsilon:g}", done, total)
     return [
         one for i, case in enumerate(cases) for one in (*_of_many(case, seen[i, MANY]), *_of_one(case, seen[i, ONE]))
     ]
