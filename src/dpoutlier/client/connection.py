@@ -316,7 +316,7 @@ def _wait(headers: Mapping[str, str]) -> float | None:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        content = json.loads(body)
+        content = json.loads(body.decode())  # of bytes it would guess the encoding
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
