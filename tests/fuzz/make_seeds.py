@@ -30,6 +30,7 @@ from dpoutlier import (
     load,
     merge,
 )
+from dpoutlier.domain import Domain
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.keys import create_key
@@ -73,7 +74,6 @@ def models(folder):
 def hostile_models(good):
     """What a forger would write, with checksums that fit."""
     dense = good["grid-dense"]
-    wide = {"names": None, "lower": [0.0], "upper": [1.0]}
     header = "{'descr': %s, 'fortran_order': False, 'shape': %s, }"
     shapes = {
         "bomb-shape": ("'<i8'", "(1000000000000,)"),
@@ -96,33 +96,17 @@ def hostile_models(good):
     found["lying-size"] = dense.replace(struct.pack("<I", 176), struct.pack("<I", 2**31 - 1))
     found["pickle"] = zipped({"manifest.json": b"{}", "counts.npy": b"\x80\4cos\nsystem\n(S'true'\ntR."})
 
-    def change(manifest):
-        manifest["partition"] = {
-            "name": "trees",
-            "n_features": 1,
-            "n_trees": 256,
-            "depth": 14,
-            "subspace": [16],
-            "seed": 1,
-        }
-        manifest["domain"] |= wide
+    def many_leaves(manifest):
+        manifest["partition"] |= {"n_trees": 64, "depth": 16, "subspace": [16]}
 
-    found["many-leaves"] = sealed_model(good["forest"], change)
+    def many_levels(manifest):
+        category = {"levels": [str(i) for i in range(8000)], "numeric": False, "ordered": False, "other": False}
+        domain = {"lower": [0.0], "upper": [8000.0], "names": ["c"], "categories": [category]}
+        manifest["domain"] = domain | {"scales": list(Domain.from_json(domain).scales)}
+        manifest["partition"] |= {"axes": [[8000, True, False]], "n_trees": 4000, "depth": 10, "subspace": [1]}
 
-    def levels(manifest):
-        manifest["domain"]["categories"] = [
-            None,
-            {"levels": [str(i) for i in range(2000)], "numeric": False, "ordered": False, "other": False},
-            None,
-        ]
-        manifest["domain"]["missing"] = None
-        manifest["partition"] |= {
-            "axes": [[0, False, False], [2000, True, False], [0, False, False]],
-            "n_trees": 1000,
-            "subspace": [3],
-        }
-
-    found["many-levels"] = sealed_model(good["forest-mixed"], levels)
+    found["many-leaves"] = sealed_model(good["forest"], many_leaves)
+    found["many-levels"] = sealed_model(good["forest-mixed"], many_levels)
     return found
 
 

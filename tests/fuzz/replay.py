@@ -94,7 +94,7 @@ def main(arguments=None):
             sys.stdout.flush()
             outcome, finding = outcome_of(TARGETS[name], data, traced=asked.traced)
             found += finding is not None
-            told = {"outcome": outcome[:300]} if finding is None else {"finding": finding}
+            told = {"outcome": outcome[:3000]} if finding is None else {"finding": finding}
             sys.stdout.write(json.dumps({"target": name, "input": key, **told}) + "\n")
             sys.stdout.flush()
     return 1 if found else 0

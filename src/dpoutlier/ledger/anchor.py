@@ -49,18 +49,21 @@ def write_head(path: Path, entry: Entry) -> None:
 
 def heads_in(path: Path) -> list[Head]:
     """What the anchor names. A line that was cut short by a crash is none."""
+    found: list[Head] = []
     try:
-        lines = list(_lines(path))
+        for number, line in enumerate(_lines(path), 1):
+            match = re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line)
+            if match is None:
+                raise LedgerError(f"the anchor {path} is damaged: line {number} is none that a ledger writes.")
+            if len(match[3] or "") == 64:
+                found.append(Head(int(match[1]), match[3]))
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
         why = getattr(error, "strerror", None) or error
         raise LedgerError(
             f"the anchor {path} cannot be read ({why}), so nobody can tell whether the ledger is an old copy. Put it back, or give "
             "its new place with anchor=... (--anchor). If it is lost: dpoutlier ledger anchor --help"
         ) from None
-    found = [re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line) for line in lines]
-    if not all(found):
-        raise LedgerError(f"the anchor {path} is damaged: line {found.index(None) + 1} is none that a ledger writes.")
-    return [Head(int(match[1]), match[3]) for match in found if match and len(match[3] or "") == 64]
+    return found
 
 
 def _lines(path: Path) -> Iterator[str]:
