@@ -30,6 +30,7 @@ def main():
         "--findings", type=Path, default=Path("fuzz-findings"), help="where inputs that failed are saved"
     )
     parser.add_argument("--keep", action="store_true", help="add to the corpus what reaches new lines")
+    parser.add_argument("--prune", action="store_true", help="drop what was kept and is needed no more, and fuzz nothing")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--select", help=argparse.SUPPRESS)
     asked, rest = parser.parse_known_args()
@@ -39,8 +40,10 @@ def main():
         return select(asked.select, Path(rest[0]))
     from corpus_files import CORPUS
 
-    failed = 0
-    for name in asked.target or sorted(path.name for path in CORPUS.iterdir()):
+    failed, names = 0, asked.target or sorted(path.name for path in CORPUS.iterdir())
+    if asked.prune:
+        return prune(names)
+    for name in names:
         failed += campaign(name, asked.seconds, asked.findings, keep=asked.keep) != 0
     return 1 if failed else 0
 
@@ -146,6 +149,29 @@ def select(name, folder):
             reached |= own
             add(name, data)
             sys.stdout.write(f"{name}: kept {len(data)} bytes\n")
+    return 0
+
+
+def prune(names):
+    """Drop inputs named by their hash that reach nothing which the others do not reach; those that reach most stay."""
+    from corpus_files import CORPUS, inputs
+    from replay import warm
+    from targets import TARGETS
+
+    for name in names:
+        warm(name)
+        lines = {key: lines_of(TARGETS[name], data) for key, data in inputs(name).items()}
+        hashed = {key: own for key, own in lines.items() if re.fullmatch("[0-9a-f]{16}", key)}
+        reached = set().union(*(own for key, own in lines.items() if key not in hashed))
+        while hashed:
+            best = max(hashed, key=lambda key: len(hashed[key] - reached))
+            if not hashed[best] - reached:
+                break
+            reached |= hashed.pop(best)
+        for key in hashed:
+            for path in (CORPUS / name).glob(f"{key}*"):
+                path.unlink()
+        sys.stdout.write(f"{name}: dropped {len(hashed)} of {len(lines)}\n")
     return 0
 
 
