@@ -30,7 +30,9 @@ def main():
         "--findings", type=Path, default=Path("fuzz-findings"), help="where inputs that failed are saved"
     )
     parser.add_argument("--keep", action="store_true", help="add to the corpus what reaches new lines")
-    parser.add_argument("--prune", action="store_true", help="drop what was kept and is needed no more, and fuzz nothing")
+    parser.add_argument(
+        "--prune", action="store_true", help="drop what was kept and is needed no more, and fuzz nothing"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--select", help=argparse.SUPPRESS)
     asked, rest = parser.parse_known_args()
