@@ -6,6 +6,7 @@ ends this program, with 1. ``--keep`` adds to the corpus what reaches lines that
 """
 
 import argparse
+import os
 import pkgutil
 import random
 import re
@@ -55,7 +56,8 @@ def campaign(name, seconds, findings, *, keep=False):
     from corpus_files import inputs
 
     findings.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="dpoutlier-campaign-") as work:
+    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="dpoutlier-campaign-", dir=shared) as work:
         new, seeds = Path(work, "new"), Path(work, "seeds")
         new.mkdir()
         seeds.mkdir()
@@ -71,7 +73,13 @@ def campaign(name, seconds, findings, *, keep=False):
         ]
         command += ["-reload=0", "-len_control=0", str(new), str(seeds)]
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            env={**os.environ, "DPOUTLIER_FUZZ_FOLDER": work},
         )
         report(name, done, len(list(new.iterdir())))
         if keep and done.returncode == 0:

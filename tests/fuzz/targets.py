@@ -72,7 +72,9 @@ class Target:
 @cache
 def folder():
     """Where inputs are written to."""
-    shared = Path("/dev/shm")
+    shared = Path(
+        os.environ.get("DPOUTLIER_FUZZ_FOLDER", "/dev/shm")
+    )  # a campaign removes its own, whatever ends its children
     made = Path(tempfile.mkdtemp(prefix="dpoutlier-fuzz-", dir=shared if os.access(shared, os.W_OK) else None))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
