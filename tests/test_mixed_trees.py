@@ -71,7 +71,7 @@ def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n):
 
 
 def digest(trees: MixedTrees) -> str:
-    return hashlib.sha256(json.dumps(trees.trees).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(trees.trees, default=list).encode()).hexdigest()
 
 
 GOLDEN = {

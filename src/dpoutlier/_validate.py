@@ -8,12 +8,20 @@ import numpy as np
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["at_least_one", "bad", "is_whole", "one_of", "optional_at_least", "share", "true_or_false"]
+__all__ = ["at_least_one", "bad", "is_whole", "one_of", "optional_at_least", "share", "shown", "true_or_false"]
 
 
 def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
     """The error for an argument; to be raised by the caller."""
-    return InvalidParameterError(f"{name} must be {must}, got {got!r}." + (f" {remedy}" if remedy else ""))
+    return InvalidParameterError(f"{name} must be {must}, got {shown(got)}." + (f" {remedy}" if remedy else ""))
+
+
+def shown(value: object) -> str:
+    """A value for a message. Python refuses to write out some: numbers of thousands of digits, and what is nested deeply."""
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):
+        return f"something too long to be shown ({type(value).__name__})"
 
 
 def is_whole(value: Any) -> bool:
@@ -56,6 +64,11 @@ def one_of(choices: Iterable[str], **named: Any) -> str:
 def share(**named: Any) -> float:
     """A number strictly between 0 and 1."""
     ((name, value),) = named.items()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        found = float(value) if real else 0.0
+    except OverflowError:  # a whole number past all floats
+        found = 0.0
+    if not 0 < found < 1:
         raise bad(name, "a number between 0 and 1, both excluded", value)
-    return float(value)
+    return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import bad, shown
 from dpoutlier.category import Category
 from dpoutlier.domain import LONGEST_NAME, check_range
 from dpoutlier.exceptions import InvalidParameterError
@@ -21,6 +22,12 @@ SHAPES = (
     "added missing = 'cell', to levels ordered = true or other = false, and to outer share = 0.1"
 )
 KEYS = {"lower", "upper", "levels", "ordered", "other", "outer", "share", "missing"}
+# Of a key with many parts tomllib takes memory and time with the square of their number. Three is what an entry may need.
+QUOTED = re.compile(
+    r'''"""(?:[^"\\]|\\.|"(?!""))*+"""|'{3}(?:[^']|'(?!''))*+'{3}|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|\#[^\n]*+''',
+    re.DOTALL,
+)
+MANY_PARTS = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){16}")
 EXAMPLE = "with an entry for each feature, such as [features] / age = [0, 120]"
 
 
@@ -29,7 +36,7 @@ def read_features(path: str | Path) -> tuple[dict[str, Any], list[str]]:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        content = json.loads(text, object_pairs_hook=_once) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        content = json.loads(text, object_pairs_hook=_once) if path.suffix.lower() == ".json" else _toml(text)
     except FileNotFoundError:
         raise InvalidParameterError(f"features file {path} does not exist.") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -38,6 +45,12 @@ def read_features(path: str | Path) -> tuple[dict[str, Any], list[str]]:
         return _declared(_features(content))
     except InvalidParameterError as error:
         raise InvalidParameterError(f"features file {path}: {error}") from None
+
+
+def _toml(text: str) -> Any:
+    if MANY_PARTS.search(QUOTED.sub("x", text)):
+        raise ValueError("a key has too many parts")
+    return tomllib.loads(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -100,7 +113,7 @@ def _entry(name: str, own: Any, entry: Any) -> Any:
     except InvalidParameterError as error:
         raise InvalidParameterError(f"{name}: {error}") from None
     hint = " A name with a dot in it needs quotes." if isinstance(entry, dict) and not set(entry) & KEYS else ""
-    raise InvalidParameterError(f"{name} must be {SHAPES}; got {entry!r}.{hint}")
+    raise InvalidParameterError(f"{name} must be {SHAPES}; got {shown(entry)}.{hint}")
 
 
 def _range(name: str, lower: Any, upper: Any) -> tuple[float, float]:

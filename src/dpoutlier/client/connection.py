@@ -28,6 +28,7 @@ from urllib3.exceptions import (
     SSLError,
 )
 from urllib3.util import Timeout, parse_url
+from urllib3.util.response import assert_header_parsing
 
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
@@ -246,6 +247,11 @@ class _TimedResponse(HTTPResponse):
         super().__init__(sock, *arguments, **named)
         self.fp = io.BufferedReader(_Reading(sock, self.fp.detach()))
 
+    def begin(self) -> None:
+        """Read the head, and refuse one that cannot be parsed: urllib3 would log it as it stands, and go on."""
+        super().begin()
+        assert_header_parsing(self.msg)
+
 
 class _Connection(urllib3.connection.HTTPConnection):
     response_class = _TimedResponse
@@ -316,7 +322,7 @@ def _wait(headers: Mapping[str, str]) -> float | None:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        content = json.loads(body)
+        content = json.loads(body.decode())  # of bytes it would guess the encoding
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

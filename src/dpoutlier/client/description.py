@@ -16,6 +16,9 @@ __all__ = ["Description", "Limits", "statement_of", "threshold_of"]
 
 RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 
+MOST = 2**53
+"""Of a limit: past that a division is not exact, and far past it none is possible."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -56,7 +59,7 @@ class Description:
                 person=None if content["person"] is None else str(content["person"]),
                 threshold=threshold_of(content["threshold"]),
                 target_fpr=None if content["target_fpr"] is None else float(content["target_fpr"]),
-                limits=Limits(*(max(1, int(limits[field.name])) for field in fields(Limits))),
+                limits=Limits(*(min(max(1, int(limits[field.name])), MOST) for field in fields(Limits))),
                 statement=statement_of(content["statement"], str(content["statement_text"])),
                 publishable=content["publishable"] is True,
             )

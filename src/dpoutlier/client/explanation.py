@@ -65,7 +65,7 @@ class ToldExplanation(Explanation):
                 told=tuple(_point(point) for point in points),
                 grid=detector in GRIDS,
             )
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             pass
         raise ServerError("the server did not answer with an explanation of each point; is it of another version?")
 

@@ -78,7 +78,7 @@ class ServedModel(ScoresPoints):
             content = answer.json()
             try:
                 return str(content["release"]), threshold_of(content["threshold"])
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 pass
             raise ServerError("the server did not tell a threshold; is it of another version?")
 

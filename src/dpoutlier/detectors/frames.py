@@ -5,6 +5,7 @@ Everywhere it is the same kernel that scores, so equal rows have equal scores to
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -100,7 +101,8 @@ def check_columns(
     """The columns that are features. Refuses a table that lacks one, or has one that would be added."""
     domain = scorer.detector.fitted_domain()
     spelled = [str(name).lower() for name in found] if engine in ANY_CASE else found
-    doubled = next((name for name, own in zip(found, spelled, strict=True) if spelled.count(own) > 1), None)
+    times = Counter(spelled)
+    doubled = next((name for name, own in zip(found, spelled, strict=True) if times[own] > 1), None)
     if doubled is not None:
         raise PointsError(f"{where} has more than one column named {doubled!r}.")
     known = {str(name).lower() if engine in ANY_CASE else name: name for name in found}
@@ -115,7 +117,8 @@ def check_columns(
                 "features. Pass a frame of the features alone."
             )
         return list(found)
-    absent = [name for name in domain.names if name not in found]
+    there = set(found)
+    absent = [name for name in domain.names if name not in there]
     if absent:
         raise PointsError(
             f"{where} has no column {', '.join(map(repr, absent))}, and the model has such a feature. Its columns are: "

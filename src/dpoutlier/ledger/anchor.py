@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.ledger.entries import Entry
 
 __all__ = ["Head", "check_heads", "create_anchor", "heads_in", "write_head"]
+
+
+LONGEST_LINE = 100
 
 
 class Head(NamedTuple):
@@ -45,17 +49,32 @@ def write_head(path: Path, entry: Entry) -> None:
 
 def heads_in(path: Path) -> list[Head]:
     """What the anchor names. A line that was cut short by a crash is none."""
+    found: list[Head] = []
     try:
-        lines = path.read_text(encoding="ascii", errors="replace").split("\n")[:-1]
-    except OSError as error:
+        for number, line in enumerate(_lines(path), 1):
+            match = re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line)
+            if match is None:
+                raise LedgerError(f"the anchor {path} is damaged: line {number} is none that a ledger writes.")
+            if len(match[3] or "") == 64:
+                found.append(Head(int(match[1]), match[3]))
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        why = getattr(error, "strerror", None) or error
         raise LedgerError(
-            f"the anchor {path} cannot be read ({error.strerror}), so nobody can tell whether the ledger is an old copy. Put it "
-            "back, or give its new place with anchor=... (--anchor). If it is lost: dpoutlier ledger anchor --help"
+            f"the anchor {path} cannot be read ({why}), so nobody can tell whether the ledger is an old copy. Put it back, or give "
+            "its new place with anchor=... (--anchor). If it is lost: dpoutlier ledger anchor --help"
         ) from None
-    found = [re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line) for line in lines]
-    if not all(found):
-        raise LedgerError(f"the anchor {path} is damaged: line {found.index(None) + 1} is none that a ledger writes.")
-    return [Head(int(match[1]), match[3]) for match in found if match and len(match[3] or "") == 64]
+    return found
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """The whole lines, up to the first that is longer than any a ledger writes. What is named as an anchor may be any file."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no file")
+    with path.open(encoding="ascii", errors="replace") as stream:
+        while (line := stream.readline(LONGEST_LINE)).endswith("\n"):
+            yield line[:-1]
+        if len(line) == LONGEST_LINE:
+            yield line
 
 
 def check_heads(entries: Sequence[Entry], heads: Sequence[Head], where: str) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from dpoutlier._validate import at_least_one
 from dpoutlier.exceptions import BudgetExceededError, LedgerError
 from dpoutlier.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_number, sensitivity
 from dpoutlier.ledger.entries import REMEDY, Entry
@@ -164,11 +165,14 @@ class Book:
         content = first.content
         if content.get("kind") != "ledger":
             raise LedgerError("the ledger is damaged: its first entry does not open it.")
-        book = cls(str(content["id"]), content["anchor"])
+        anchor = content.get("anchor")
+        if anchor is not None and not isinstance(anchor, str):
+            raise LedgerError("the ledger is damaged: its first entry does not open it.")
+        book = cls(str(content.get("id")), anchor)
         for entry in others:
             try:
                 book._add(entry.number, entry.content)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
                 problem = "is none that a ledger writes"
             except _ForgedError as error:
                 problem = str(error)
@@ -188,7 +192,8 @@ class Book:
                 _hold(spending.release is None, "commits what was committed before")
                 spending.release = str(content["release"])
             case "anchor":
-                self.anchor = str(content["anchor"])
+                _hold(isinstance(content["anchor"], str), "names no anchor")
+                self.anchor = content["anchor"]
             case kind:
                 raise LedgerError(
                     f"entry {number} of the ledger is a {str(kind)[:40]!r}, which this dpoutlier does not know: upgrade it."
@@ -202,8 +207,10 @@ class Book:
             None if content["epsilon"] is None else _amount(content["epsilon"]),
             Neighbours(content["neighbours"]),
             Unit(content["unit"]),
-            content["rows_per_person"],
-            content["person"],
+            None
+            if content["rows_per_person"] is None
+            else at_least_one(2**31, rows_per_person=content["rows_per_person"]),
+            None if content["person"] is None else checked_name(person=content["person"]),
             whole,
         )
         if whole is None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from dpoutlier.exceptions import LedgerError
 
-__all__ = ["REMEDY", "START", "Entry", "check_chain", "sealed"]
+__all__ = ["REMEDY", "START", "Entry", "chained", "sealed"]
 
 START = "0" * 64
 """What the first entry follows."""
@@ -27,7 +27,13 @@ class Entry:
 
     @property
     def content(self) -> dict[str, Any]:
-        return dict(json.loads(self.body))
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise LedgerError(f"the ledger is damaged: entry {self.number} is none that a ledger writes. {REMEDY}")
+        return found
 
 
 def sealed(number: int, previous: str, content: dict[str, Any]) -> Entry:
@@ -40,8 +46,8 @@ def _hash(number: int, previous: str, body: str) -> str:
     return hashlib.sha256(f"dpoutlier ledger 1\n{number}\n{previous}\n{body}".encode()).hexdigest()
 
 
-def check_chain(entries: Iterable[Entry]) -> None:
-    """Raise at the first entry that is not what was written: edited, taken out, put in or moved.
+def chained(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries; raises at the first one that is not what was written: edited, taken out, put in or moved.
 
     That entries are missing at the *end* cannot be seen here, nor that somebody hashed everything anew: that takes an anchor.
     """
@@ -53,6 +59,7 @@ def check_chain(entries: Iterable[Entry]) -> None:
         if entry.hash != _hash(number, previous, entry.body):
             raise LedgerError(f"the ledger is damaged: entry {number} was edited after it was written. {REMEDY}")
         previous = entry.hash
+        yield entry
     if not number:
         raise LedgerError(f"the ledger is damaged: it has no entries. {REMEDY}")
 

@@ -34,8 +34,8 @@ class TreeAxis(NamedTuple):
     """Cells."""
     cuts: tuple[int, ...]
     """On a line, ascending; one cell more than cuts."""
-    cells: tuple[int, ...]
-    """Where the feature has levels: the cell of each level."""
+    cells: bytes
+    """Where the feature has levels: the cell of each level, a byte each, since a file may name millions of them."""
 
 
 @dataclass(frozen=True)
@@ -186,21 +186,21 @@ def _axis(key: NDArray[np.uint64], tree: int, i: int, feature: int, axis: Axis, 
     if not axis.levels:
         found = line_cuts(words, 1, 0, 2**32, cuts)
         found += [MISSING] * axis.missing
-        return TreeAxis(feature, len(found) + 1, tuple(found), ())
+        return TreeAxis(feature, len(found) + 1, tuple(found), b"")
     if not cuts and not axis.missing:
-        return TreeAxis(feature, 1, (), (0,) * axis.levels)
-    groups = _level_groups(words, 1, list(range(axis.levels)), cuts)
+        return TreeAxis(feature, 1, (), bytes(axis.levels))
+    groups = _level_groups(words, 1, range(axis.levels), cuts)
+    cells = np.repeat(np.arange(len(groups), dtype=np.uint8), [len(group) for group in groups])
     if axis.unordered:
-        order = np.argsort(public_words(key, tree, SHUFFLE + i, axis.levels), kind="stable").tolist()
-        groups = [[order[place] for place in group] for group in groups]
-    cell = {level: c for c, group in enumerate(groups) for level in group}
+        order = np.argsort(public_words(key, tree, SHUFFLE + i, axis.levels), kind="stable")
+        cells[order] = cells.copy()
     if axis.missing:  # ordered levels lie on a line, whose last position is that of missing values
         edges = [-(-(group[0] << 32) // axis.levels) for group in groups[1:]]
-        return TreeAxis(feature, len(groups) + 1, (*edges, MISSING), ())
-    return TreeAxis(feature, len(groups), (), tuple(cell[level] for level in range(axis.levels)))
+        return TreeAxis(feature, len(groups) + 1, (*edges, MISSING), b"")
+    return TreeAxis(feature, len(groups), (), cells.tobytes())
 
 
-def _level_groups(words: list[int], k: int, levels: list[int], cuts: int) -> list[list[int]]:
+def _level_groups(words: list[int], k: int, levels: range, cuts: int) -> list[range]:
     """Levels cut so many times over, in two parts that are not empty; a single one is left alone."""
     if not cuts or len(levels) == 1:
         return [levels]

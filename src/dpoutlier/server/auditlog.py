@@ -91,8 +91,11 @@ class AuditLog:
         whole, newline, torn = self._tail(size).rpartition(b"\n")
         last = whole.rpartition(b"\n")[2]
         if newline:
-            entry = json.loads(last)
-            seq, head = int(entry["seq"]), str(entry["hash"])
+            try:
+                entry = json.loads(last.decode())
+                seq, head = int(entry["seq"]), str(entry["hash"])
+            except (RecursionError, OverflowError):
+                raise ValueError("no entry") from None
         elif OPENING.startswith(torn[: len(OPENING)]):
             seq, head = 0, FIRST
         else:
@@ -165,7 +168,7 @@ def _entry(line: bytes, number: int) -> dict[str, Any]:
             number, "it is torn: the writer was stopped. A server that starts with this log repairs and marks it."
         )
     try:
-        entry = json.loads(line)
+        entry = json.loads(line.decode())
         if {"seq", "time", "event", "previous", "hash"} <= entry.keys():
             return dict(entry)
     except (ValueError, AttributeError, RecursionError):

@@ -30,6 +30,8 @@ ID = re.compile(r"[a-z2-7]{10}")
 MODEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 EVERY = "*"
 MOST_DAYS, LONGEST_LABEL, MOST_KEYS = 36_500, 200, 10_000
+LAST_TIME = 253_402_300_799
+"""The end of the year 9999, past which Python has no dates."""
 DUMMY = hashlib.sha256(b"no key has this").hexdigest()
 
 
@@ -89,7 +91,7 @@ def read_keys(path: Path) -> list[Key]:
         return _keys(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         raise InvalidParameterError(f"{path} does not exist. Make it with: dpoutlier keys create {path}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidParameterError(f"{path} is no key file, or it is damaged.") from None
 
 
@@ -101,10 +103,13 @@ def _keys(content: dict[str, Any]) -> list[Key]:
 
 def _key(content: dict[str, Any]) -> Key:
     found = Key(**{**content, "models": tuple(content["models"])})
-    whole = all(isinstance(value, int) for value in (found.created, found.expires, found.revoked or 0))
+    times = (found.created, found.expires, found.revoked or 0)
+    whole = all(isinstance(value, int) and 0 <= value <= LAST_TIME for value in times)
     if not ID.fullmatch(found.id) or not re.fullmatch("[0-9a-f]{64}", found.hash) or not whole:
         raise ValueError
     if not isinstance(found.metrics, bool) or not all(one == EVERY or MODEL.fullmatch(one) for one in found.models):
+        raise ValueError
+    if not found.label.isprintable() or len(found.label) > LONGEST_LABEL:
         raise ValueError
     return found
 

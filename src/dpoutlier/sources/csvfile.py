@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
@@ -64,7 +65,8 @@ class CsvTable(FileTable):
         with csv_stream(path, "surrogateescape") as stream:
             records = csv.reader(stream)
             next(records)
-            wanted = [found.index(name) for name in self.names]
+            places = {name: j for j, name in enumerate(found)}
+            wanted = [places[name] for name in self.names]
             for batch in _in_batches(records):
                 whole = [row or [""] for row in batch if len(row or [""]) == len(found)]
                 columns = [
@@ -114,7 +116,8 @@ def check_csv_names(path: Path, names: Sequence[str]) -> None:
 
 def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool) -> None:
     """The wanted columns must be there, once each. What else the header says is shown for points only."""
-    absent = [name for name in wanted if name not in found]
+    known = Counter(found)
+    absent = [name for name in wanted if name not in known]
     if absent:
         hint = f" Its columns are: {', '.join(map(repr, found))}." if show else " Does its first line name the columns?"
         if len(found) == 1 and any(mark in found[0] for mark in ";\t|"):
@@ -124,7 +127,7 @@ def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, sh
         raise InvalidParameterError(
             f"{path} has no column {', '.join(map(repr, absent))}, which the features or person name.{hint}"
         )
-    doubled = sorted({name for name in (found if show else wanted) if found.count(name) > 1})
+    doubled = sorted({name for name in (found if show else wanted) if known[name] > 1})
     if doubled:
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,14 +98,14 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 
 def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
+    times = Counter(schema.names)
     for name in names:
-        found = schema.names.count(name)
-        if found == 0:
+        if times[name] == 0:
             raise InvalidParameterError(
                 f"{path} has no column {name!r}, which the features or person name. Its columns are: "
                 f"{', '.join(map(repr, schema.names))}."
             )
-        if found > 1:
+        if times[name] > 1:
             raise InvalidParameterError(f"{path} has more than one column named {name!r}.")
 
 
