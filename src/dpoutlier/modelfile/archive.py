@@ -1,6 +1,6 @@
 """The container: an uncompressed zip of ``.npy`` arrays and a manifest with their checksums.
 
-Reading checks everything, executes nothing, and allocates no array larger than the file.
+Reading checks everything, executes nothing, and makes no array larger than the file.
 """
 
 import hashlib
