@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 FUZZER := $(VENV)/.fuzzer
-FUZZ_SECONDS ?= 15
+FUZZ_SECONDS ?= 10
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo reproduce lint types contracts tests test slow audit epsilon mutants attacks entries fuzz bench dist constraints manual format clean

@@ -28,7 +28,7 @@ MANY, ONE = "many runs", "one run"
 DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
-FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 50_000
+FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
 QUICK_FIT, LEAST_RUNS = 0.02, 100
 """Seconds: where a fit and all looks at it take longer, as many times fewer are made, but not fewer than this."""
 AIM, ENOUGH = 0.78, 0.74
