@@ -112,7 +112,7 @@ def detectors(pair, way, model, scoring):
 
 
 def times(way, blocks, rng):
-    """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the faster half of either's times."""
+    """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the fastest FASTEST of either's times."""
     fitted = DPGridKNN(0.25, bounds=(0, 1), bins=BINS, k=1, holder="keyed").fit(np.empty((0, 2)))
     model, scoring = fitted.model_, fitted.only_scoring()
     pairs, points = pairs_of_holders(model.counts.law), rng.random((POINTS, 2))
