@@ -16,7 +16,7 @@ from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.trusted import fit, reference, release
 from dpoutlier.trusted.people import kept_rows
 
-EFFORT = Effort(most_runs=600, most_elsewhere=600, canaries=3_000, fits=5)
+EFFORT = Effort(most_runs=600, most_elsewhere=600, canaries=3_000, most_coins=15_000)
 REPLACE = "replace-one"
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def test_a_scale_that_is_ten_percent_off(monkeypatch):
             DiscreteLaplace(Fraction(int(law.rate * less * 2**40), 2**40)), n, source
         ),
     )
-    found = refuted(Effort(most_runs=200, most_elsewhere=200, canaries=10_000, fits=20))
+    found = refuted(Effort(most_runs=200, most_elsewhere=200, canaries=10_000, most_coins=200_000))
     assert {channel for method, channel in found if method == "one run"} == {"counts", "scores", "file"}
 
 
@@ -77,6 +77,22 @@ def test_rows_of_a_person_forgotten_in_the_sensitivity(monkeypatch):
 def test_the_cap_on_a_persons_rows_ignored(monkeypatch):
     monkeypatch.setattr(reference, "kept_rows", lambda blocks, most: kept_rows(blocks, 10**6))
     assert ("many runs", "counts") in refuted(rows_per_person=1, person="id")
+
+
+def test_the_same_noise_in_every_fit(monkeypatch):
+    """No count is then ever seen in both worlds."""
+    monkeypatch.setattr(release, "draw_noise", lambda law, n, source: np.arange(n) % 3 - 1)
+    assert {channel for method, channel in refuted() if method == "many runs"} == {"counts", "scores", "file"}
+
+
+def test_noise_that_is_clipped(monkeypatch):
+    """A count at the end of the range is seen in one world only."""
+    monkeypatch.setattr(
+        release, "draw_noise", lambda law, n, source, draw=release.draw_noise: np.clip(draw(law, n, source), -2, 2)
+    )
+    found = refuted(Effort(most_runs=3000, most_elsewhere=3000, most_files=3000, canaries=100, most_coins=1000))
+    assert ("many runs", "counts") in found
+    assert ("many runs", "file") in found
 
 
 def test_noise_on_occupied_cells_only(monkeypatch):
@@ -102,9 +118,11 @@ def test_the_number_of_rows_in_a_file(monkeypatch):
     assert refuted() == {("many runs", "file")}
 
 
-def test_a_threshold_that_is_not_charged(monkeypatch):
+def test_a_threshold_or_number_of_rows_that_is_not_charged(monkeypatch):
     def exactly(exact, purpose, share, plan, source, small=fit._release_small):
         return exact, small(exact, purpose, share, plan, source)[1]
 
     monkeypatch.setattr(fit, "_release_small", exactly)
     assert ("many runs", "counts") in refuted(target_fpr=0.1)
+    everything = {"bins": "auto", "k": 200}
+    assert ("many runs", "counts") in refuted(many=everything, one=everything, n_hint="buy")

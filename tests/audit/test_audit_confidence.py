@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from dpoutlier.audit.confidence import attainable, epsilon_of_event, epsilon_of_guesses, least_share, most_share
+from dpoutlier.audit.confidence import (
+    CERTAIN,
+    REPORTED,
+    attainable,
+    attainable_by_guesses,
+    epsilon_of_event,
+    epsilon_of_guesses,
+    least_share,
+    most_share,
+)
 
 ERRORS = (0.2, 0.01, 1e-3, 1e-7)
 
@@ -20,6 +29,22 @@ def test_shares_are_those_of_clopper_and_pearson(trials, data, error):
     expected = binomtest(hits, trials).proportion_ci(1 - 2 * error, method="exact")
     assert least_share(hits, trials, error) == pytest.approx(expected.low, rel=1e-9, abs=1e-300)
     assert most_share(hits, trials, error) == pytest.approx(expected.high, rel=1e-9)
+
+
+def test_errors_are_those_that_are_stated():
+    """In the report, in the docs and where a build fails."""
+    assert (REPORTED, CERTAIN) == (1e-3, 1e-7)
+
+
+@given(trials=st.integers(1, 10**5), data=st.data(), error=st.sampled_from(ERRORS))
+@settings(max_examples=40, deadline=None)
+def test_each_side_of_an_event_errs_with_half_of_the_error(trials, data, error):
+    hits, others = data.draw(st.integers(1, trials)), data.draw(st.integers(0, trials - 1))
+    low = binomtest(hits, trials).proportion_ci(1 - error, method="exact").low
+    high = binomtest(others, trials).proportion_ci(1 - error, method="exact").high
+    assert epsilon_of_event(hits, trials, others, trials, error) == pytest.approx(
+        max(math.log(low / high), 0), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("error", [0.2, 0.01])
@@ -66,3 +91,9 @@ def test_what_is_attainable_is_what_simulated_counts_give():
         float(epsilon_of_event(np.sum(here >= enough), n, np.sum(there >= enough), n, 1e-3)) for enough in (1, 2, 3)
     )
     assert best == pytest.approx(attainable(cells, epsilon, n), abs=0.01)
+    coins = random.random(n) < 0.5
+    agree = np.where(coins, here, there)
+    guessed = (agree == 0) | (agree == cells)
+    right = ((agree == cells) == coins)[guessed].sum()
+    assert attainable_by_guesses(cells, epsilon, n) >= float(epsilon_of_guesses(right, guessed.sum(), 1e-3)) - 0.02
+    assert attainable_by_guesses(0, epsilon, n) == attainable(0, epsilon, n) == 0

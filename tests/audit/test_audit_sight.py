@@ -1,6 +1,7 @@
 """What the attacker of an audit sees is right: neighbours, evidence, scores and files, each against something plainer."""
 
 import math
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -8,13 +9,16 @@ import pytest
 
 from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.events import Event, Seen, bound_epsilon, choose_event
-from dpoutlier.audit.evidence import log_ratio, log_ratios_of_counts
+from dpoutlier.audit.evidence import log_ratio, log_ratios_of_counts, other_releases
 from dpoutlier.audit.files import open_file
 from dpoutlier.audit.many_runs import observe
 from dpoutlier.audit.one_run import Guesses, bound_by_guesses, canaries_of, guess_coins
 from dpoutlier.audit.worlds import PAST_THE_CAP, cells_of, worlds_of
 from dpoutlier.category import Category
 from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.rows import Rows
+from dpoutlier.scoring.threshold import bin_of
 
 ADD, REPLACE = "add-or-remove-one", "replace-one"
 RELATIONS = pytest.mark.parametrize("relation", [ADD, REPLACE])
@@ -79,7 +83,7 @@ def test_evidence_is_the_log_likelihood_ratio():
     worlds, model = worlds_of(case), case.model()
     law, changed = model.noise_laws[0], worlds.changed(model)
     for seen in range(-4, 6):
-        found = log_ratio(model, worlds, changed, lambda ids, seen=seen: np.full(len(ids), seen))
+        found = log_ratio(model, worlds, changed, np.full(len(changed.ids), seen))
         expected = sum(
             law.log_probability(seen - here) - law.log_probability(seen - there)
             for here, there in zip(changed.here.tolist(), changed.there.tolist(), strict=True)
@@ -130,6 +134,58 @@ def test_the_rest_of_a_file_is_the_same_for_other_rows_and_other_noise_but_not_f
     second = open_file(case.fit(there, 1).save(tmp_path / "model", overwrite=True)).rest
     other = open_file(case.with_epsilon(2).fit(here, 1).save(tmp_path / "model", overwrite=True)).rest
     assert first == second != other
+    path = case.fit(here, 1).save(tmp_path / "model", overwrite=True)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"5 rows"
+    assert open_file(path).rest != first
+    assert open_file(case.fit(here, 1).save(tmp_path / "5 rows")).rest != first
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_evidence_of_what_was_bought_is_its_log_likelihood_ratio(relation):
+    """The number of rows, and the histogram of scores, whose bins the attacker works out from the released counts."""
+    case = configuration(bins="auto", k=50, n_hint="buy", target_fpr=0.1, neighbours=relation)
+    worlds = worlds_of(case)
+    for seed in range(5):
+        model = case.fit(worlds.tables[0], seed).model_
+        tables = [np.asarray(table) for table in worlds.tables]
+        exact = {"number of rows": [[len(table)] for table in tables]}
+        levels = model.score_histogram.levels
+        scores = [model.outlier_scores(Rows(table, model.domain)) for table in tables]
+        exact["threshold"] = [np.bincount(bin_of(own, levels), minlength=len(levels)).tolist() for own in scores]
+        noisy = {"number of rows": [model.n_hint], "threshold": model.score_histogram.counts.tolist()}
+        expected = 0.0
+        for charge in model.charges:
+            if charge.purpose in exact:
+                law, (here, there) = DiscreteLaplace(charge.rate), exact[charge.purpose]
+                for seen_here, a, b in zip(noisy[charge.purpose], here, there, strict=True):
+                    expected += law.log_probability(seen_here - a) - law.log_probability(seen_here - b)
+        assert other_releases(model, worlds) == pytest.approx(expected)
+        assert {charge.purpose for charge in model.charges} == {"number of rows", "threshold", "counts"}
+
+
+def test_without_a_seed_every_run_has_the_noise_of_the_system():
+    """Two audits differ, and so do the two worlds and the fits of one audit."""
+    evidence = [
+        observe(configuration(epsilon=0.1), ("counts",), 1, 0, 60, None)["counts"].labels[:, 0] for _ in range(2)
+    ]
+    assert evidence[0].tolist() != evidence[1].tolist()
+    canaries = canaries_of(configuration(bins=4000), 1000)
+    fits = [guess_coins(canaries, ("counts",), 0, None)["counts"] for _ in range(2)]
+    assert fits[0].evidence.tolist() != fits[1].evidence.tolist()
+    assert fits[0].coins.tolist() != fits[1].coins.tolist()
+
+
+def test_with_a_seed_worlds_and_fits_still_have_noise_of_their_own():
+    case = configuration(epsilon=0.1)
+    worlds = [observe(case, ("counts",), world, 0, 60, 1)["counts"].labels[:, 0].tolist() for world in (0, 1)]
+    moved = [hash(float(count) + 1) for count in range(-2000, 2000)]
+    assert worlds[0] != worlds[1]
+    assert sum(moved[2000 + int(b)] == a for a, b in zip(*worlds, strict=True) if abs(b) < 2000) < 30
+    canaries = canaries_of(configuration(bins=4000), 1000)
+    fits = [guess_coins(canaries, ("counts",), fit, 1)["counts"] for fit in (0, 1)]
+    right = [(one.evidence > 0) == one.coins for one in fits]
+    assert right[0].tolist() != right[1].tolist()
 
 
 def test_the_same_seed_gives_the_same_runs_however_they_are_dealt():
@@ -139,9 +195,10 @@ def test_the_same_seed_gives_the_same_runs_however_they_are_dealt():
     assert len(set(observe(configuration(), ("counts",), 0, 0, 30, 8)["counts"].evidence) | set(whole)) > 1
 
 
-def seen(evidence, rest=0):
+def seen(evidence, count=0, rest=0):
     evidence = np.asarray(evidence, float)
-    return Seen(evidence, np.broadcast_to(np.asarray(rest, np.int64), evidence.shape))
+    labels = [np.broadcast_to(np.asarray(label, np.int64), evidence.shape) for label in (count, rest)]
+    return Seen(evidence, np.stack(labels, axis=1))
 
 
 def test_an_event_is_chosen_on_some_runs_and_counted_on_the_others():
@@ -157,10 +214,20 @@ def test_an_event_is_chosen_on_some_runs_and_counted_on_the_others():
 
 
 def test_a_label_that_shows_up_in_one_world_only_is_found():
-    rest = np.arange(2000) % 2
-    found = bound_epsilon(seen(np.zeros(2000), rest), seen(np.zeros(2000)))
+    odd = np.arange(2000) % 2
+    found = bound_epsilon(seen(np.zeros(2000), rest=odd), seen(np.zeros(2000)))
     assert found.certain > 3
     assert "beside the counts" in found.event
+    found = bound_epsilon(seen(np.zeros(2000), count=odd), seen(np.zeros(2000)))
+    assert found.certain > 3
+    assert "value of the counts" in found.event
+
+
+def test_of_many_labels_the_common_ones_are_tried():
+    """A label that half of all runs of one world have, among a thousand that come up once."""
+    one, other = np.arange(4000), np.arange(4000) + 10**6
+    one[::2] = -1
+    assert bound_epsilon(seen(np.zeros(4000), rest=one), seen(np.zeros(4000), rest=other)).certain > 3
 
 
 def test_an_event_reads_its_bounds():

@@ -5,7 +5,7 @@ import pytest
 from dpoutlier.audit.cases import EPSILONS, TEETH, standard_cases
 from dpoutlier.audit.run import MANY, ONE, Effort, coins_for, has_room_for_canaries, run_audit, runs_for
 
-FEW = Effort(most_runs=400, most_elsewhere=200, most_files=200, canaries=3_000, fits=10, coins_by_score=3_000)
+FEW = Effort(most_runs=400, most_elsewhere=200, most_files=200, canaries=3_000, most_coins=20_000)
 SHARP = Effort(most_runs=100, most_elsewhere=100, most_files=50)
 
 
@@ -60,7 +60,7 @@ def test_one_run_sees_half_of_epsilon(case):
 def test_many_runs_see_half_of_epsilon(label, epsilon):
     """On the smallest cases; ``make audit`` has the runs for four cells and for both relations."""
     case = next(case for case in standard_cases((epsilon,)) if case.label == label)
-    effort = Effort(canaries=10, fits=1, coins_by_score=10)
+    effort = Effort(most_files=8_000, canaries=10, most_coins=10)
     findings = [one for one in run_audit([case], effort, seed=3) if one.method == MANY]
     assert [one.channel for one in findings] == ["counts", "scores", "file"]
     for one in findings:
@@ -79,4 +79,4 @@ def test_as_much_is_tried_as_can_show_something_and_little_where_nothing_can():
     assert runs_for(by_label["forest of 32", "replace-one"], effort)[0] == effort.most_elsewhere
     coins = [coins_for(by_label[case], effort) for case in cases]
     assert coins == sorted(coins)
-    assert coins[0] < coins[-1] <= effort.coins_by_score
+    assert coins[0] < coins[-1] <= effort.most_coins

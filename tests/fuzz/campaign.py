@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -43,6 +44,11 @@ def main():
         return select(asked.select, Path(rest[0]))
     from corpus_files import CORPUS
 
+    if find_spec("atheris") is None:
+        parser.error("atheris is missing, which guides the changes: pip install '.[fuzz]', or make fuzz")
+    unknown = sorted(set(asked.target or ()) - {path.name for path in CORPUS.iterdir()})
+    if unknown:
+        parser.error(f"--target {unknown[0]} is none of {', '.join(sorted(path.name for path in CORPUS.iterdir()))}")
     failed, names = 0, asked.target or sorted(path.name for path in CORPUS.iterdir())
     if asked.prune:
         return prune(names)

@@ -4,7 +4,7 @@ import gzip
 import hashlib
 from pathlib import Path
 
-__all__ = ["CORPUS", "add", "inputs"]
+__all__ = ["CORPUS", "add", "content_of", "inputs"]
 
 CORPUS = Path(__file__).parent / "corpus"
 LONG = 2000
@@ -12,11 +12,13 @@ LONG = 2000
 
 def inputs(target):
     """All inputs of a target by name."""
-    found = {}
-    for path in sorted((CORPUS / target).glob("*")):
-        content = path.read_bytes()
-        found[path.name.removesuffix(".gz")] = gzip.decompress(content) if path.suffix == ".gz" else content
-    return found
+    return {path.name.removesuffix(".gz"): content_of(path) for path in sorted((CORPUS / target).glob("*"))}
+
+
+def content_of(path):
+    """Of an input, unpacked."""
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
 
 
 def add(target, content, name=None):

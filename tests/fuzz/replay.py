@@ -10,14 +10,15 @@ import sys
 import traceback
 from pathlib import Path
 
-from corpus_files import inputs
+from corpus_files import content_of, inputs
 from guards import Finding, guarded, limited_address_space, unwatched
 from targets import TARGETS
 
 __all__ = ["main", "outcome_of", "warm"]
 
-PATIENCE = 6
-"""A target's seconds times this are waited for before the process is ended."""
+PATIENCE, COMPILING = 6, 240
+"""A target's seconds times the first, and the second besides, are waited for before the process is ended: a kernel may have to be
+compiled first."""
 
 
 def warm(name):
@@ -66,7 +67,7 @@ VALID = {
 
 def outcome_of(target, data, *, traced):
     """(outcome, None) or (None, what was found)."""
-    faulthandler.dump_traceback_later(PATIENCE * target.seconds, exit=True)
+    faulthandler.dump_traceback_later(PATIENCE * target.seconds + COMPILING, exit=True)
     try:
         return guarded(target, data, traced=traced), None
     except Finding as error:
@@ -79,16 +80,18 @@ def outcome_of(target, data, *, traced):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", default=list(TARGETS))
+    parser.add_argument("targets", nargs="*", metavar="target", choices=[*TARGETS, []], help=", ".join(TARGETS))
     parser.add_argument("--traced", action="store_true", help="count allocations, touched or not")
-    parser.add_argument("--file", type=Path, help="replay this file instead of the corpus")
+    parser.add_argument("--file", type=Path, help="replay this file instead of the corpus; .gz is unpacked")
     asked = parser.parse_args(arguments)
+    if asked.file is not None and not asked.file.is_file():
+        parser.error(f"--file {asked.file} is no file")
     for name in asked.targets or list(TARGETS):
         warm(name)
     limited_address_space()
     found = 0
     for name in asked.targets or list(TARGETS):
-        chosen = inputs(name) if asked.file is None else {asked.file.name: asked.file.read_bytes()}
+        chosen = inputs(name) if asked.file is None else {asked.file.name: content_of(asked.file)}
         for key, data in chosen.items():
             sys.stdout.write(json.dumps({"target": name, "input": key}) + "\n")
             sys.stdout.flush()

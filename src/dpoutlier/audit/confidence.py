@@ -14,6 +14,7 @@ __all__ = [
     "PRUDENCE",
     "REPORTED",
     "attainable",
+    "attainable_by_guesses",
     "epsilon_of_event",
     "epsilon_of_guesses",
     "least_share",
@@ -24,7 +25,7 @@ REPORTED = 1e-3
 """Probability that a bound as it is reported lies above the true epsilon."""
 CERTAIN = 1e-7
 """The same for the bound that refutes a claim."""
-PRUDENCE = 0.05
+PRUDENCE = 1e-3
 """The same for bounds by which events are compared before they are counted: so that a rare one is not preferred for its luck."""
 
 Numbers = NDArray[np.float64]
@@ -79,6 +80,8 @@ def attainable(n_cells: int, epsilon: float, runs: int) -> float:
     Each of these counts speaks for one world or the other by epsilon / n_cells, and no more. The attacker's best event is that at
     least so many of them speak for the first.
     """
+    if not n_cells:
+        return 0.0
     chance = 1 / (1 + math.exp(-epsilon / n_cells))
     enough = np.arange(1, n_cells + 1)
     first, second = (1 - bdtr(enough - 1, n_cells, share) for share in (chance, 1 - chance))
@@ -87,6 +90,8 @@ def attainable(n_cells: int, epsilon: float, runs: int) -> float:
 
 def attainable_by_guesses(n_cells: int, epsilon: float, canaries: int) -> float:
     """The same for so many canaries, whose coins are guessed where enough of their counts agree."""
+    if not n_cells:
+        return 0.0
     chance = 1 / (1 + math.exp(-epsilon / n_cells))
     enough = np.arange(n_cells // 2 + 1, n_cells + 1)
     right, wrong = (1 - bdtr(enough - 1, n_cells, share) for share in (chance, 1 - chance))

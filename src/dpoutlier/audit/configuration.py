@@ -19,7 +19,7 @@ from dpoutlier.detectors.choosing import DETECTOR_NAMES, detector_class
 from dpoutlier.detectors.loading import load
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
-from dpoutlier.guarantee import as_epsilon
+from dpoutlier.guarantee import Neighbours, as_epsilon
 from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX
 
@@ -51,6 +51,15 @@ class Configuration:
         if epsilon is None:
             raise bad("epsilon", "finite", self.arguments["epsilon"], "Without noise there is no claim to audit.")
         return epsilon
+
+    @property
+    def replaces(self) -> bool:
+        """Whether neighbours have a person's rows replaced, and not one person more or less."""
+        return bool(self.arguments.get("neighbours") == Neighbours.REPLACE_ONE)
+
+    @property
+    def rows_per_person(self) -> int:
+        return int(self.arguments.get("rows_per_person", 1))
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
         return replace(self, arguments={**self.arguments, "epsilon": epsilon})
@@ -102,7 +111,9 @@ def made_rows(domain: Domain, places: NDArray[np.float64], person: str | None, p
     columns = [_column(domain, j, places[:, j]) for j in range(domain.n_features)]
     if person is None and domain.categories is None and domain.names is None:
         return np.column_stack(columns) if len(places) else np.empty((0, domain.n_features))
-    names = domain.names or tuple(f"feature{j}" for j in range(domain.n_features))
+    names = domain.names or tuple(
+        f"feature {j}" if person != f"feature {j}" else f"{person}, read" for j in range(domain.n_features)
+    )
     table: dict[str, Any] = dict(zip(names, columns, strict=True))
     return pa.table(table if person is None else {**table, person: people})
 
@@ -138,9 +149,12 @@ def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
     fitted = load(path, secret=path.name.endswith(f".secret{PUBLIC_SUFFIX}"))
     arguments = {key: value for key, value in fitted.estimator().get_params().items() if key not in NOT_THESE}
     model = fitted.fitted_model()
-    if model.merged is not None or not model.noise_laws:
-        kind = "a merge of several fits" if model.merged is not None else "a model without noise"
-        raise InvalidParameterError(f"{path} is {kind}: audit the fits that it was made of.")
+    if model.merged is not None:
+        raise InvalidParameterError(f"{path} is a merge of several fits: audit the fits that it was made of.")
+    if not model.guarantee.private:
+        raise InvalidParameterError(
+            f"{path} promises nothing, so that there is no claim to audit: {model.guarantee.voided_by[0]}"
+        )
     name = next(name for name in DETECTOR_NAMES[1:] if detector_class(name).__name__ == model.detector)
     return Configuration(name, arguments, model.domain.n_features), [arguments["epsilon"]]
 
@@ -152,13 +166,17 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     epsilons = given if isinstance(given, list) else [given]
     if not epsilons or given is None:
         raise bad("epsilon", "a number or a list of numbers", given, f"Say in {path} which epsilon is claimed.")
-    taken = sorted(set(content) & set(NOT_THESE))
+    taken = sorted(set(content) & {*NOT_THESE, "unsafe_float_laplace"})
     if taken:
         raise InvalidParameterError(
-            f"{path}: {', '.join(taken)} cannot be given: an audit makes up its rows and noise itself."
+            f"{path}: {', '.join(taken)} cannot be given: an audit makes up rows and noise itself."
         )
     features = content.pop("features", None)
+    if features is not None and ("n_features" in content or "bounds" in content):
+        raise InvalidParameterError(f"{path}: give features, or n_features and bounds, not both.")
     if features is not None:
+        if not isinstance(features, str):
+            raise bad("features", "the path of a features file", features, "With n_features a number of them will do.")
         content["bounds"] = Bounds.from_file(path.parent / features)
         n_features = content["bounds"].n_features
     else:

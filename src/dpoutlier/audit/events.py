@@ -16,6 +16,7 @@ __all__ = ["PRACTICE", "Bound", "Event", "Seen", "bound_epsilon", "choose_event"
 PRACTICE = 0.2
 """Share of the runs on which the event is chosen."""
 MOST_CANDIDATES = 200
+LABELS = ("one value of the counts", "something beside the counts")
 
 
 class Seen(NamedTuple):
@@ -23,8 +24,9 @@ class Seen(NamedTuple):
 
     evidence: NDArray[np.float64]
     """How much the release speaks for the world with the row, on any scale."""
-    rest: NDArray[np.int64]
-    """A label for all else that was seen: the same label, the same sight."""
+    labels: NDArray[np.int64]
+    """Of shape (runs, kinds): labels for all else that was seen; the same label, the same sight. Nothing is taken for granted of
+    them: so that noise of another law than the claimed one shows, and what should not be there at all."""
 
 
 class Bound(NamedTuple):
@@ -39,8 +41,8 @@ class Bound(NamedTuple):
 class Event:
     """A set of releases, and the world in which it is to be likelier."""
 
-    label: int | None
-    """All releases with this label in ``rest``; or None."""
+    label: tuple[int, int] | None
+    """All releases with this (kind, label); or None."""
     least: float
     most: float
     first: bool
@@ -48,13 +50,14 @@ class Event:
 
     def hits(self, seen: Seen) -> int:
         if self.label is not None:
-            return int(np.count_nonzero(seen.rest == self.label))
+            kind, label = self.label
+            return int(np.count_nonzero(seen.labels[:, kind] == label))
         return int(np.count_nonzero((seen.evidence >= self.least) & (seen.evidence <= self.most)))
 
     def __str__(self) -> str:
         world = "with the row" if self.first else "without it"
         if self.label is not None:
-            return f"something beside the counts, likelier {world}"
+            return f"{LABELS[self.label[0]]}, likelier {world}"
         what = f"at least {self.least:.3g}" if np.isinf(self.most) else f"at most {self.most:.3g}"
         return f"evidence {what}, likelier {world}"
 
@@ -81,10 +84,11 @@ def _candidates(one: Seen, other: Seen) -> Iterator[Event]:
     for value in values.tolist():
         yield Event(None, value, np.inf, first=True)
         yield Event(None, -np.inf, value, first=True)
-    labels, times = np.unique(np.concatenate([one.rest, other.rest]), return_counts=True)
-    if len(labels) > 1:
-        for label in labels[np.argsort(-times, kind="stable")[:MOST_CANDIDATES]].tolist():
-            yield Event(label, 0.0, 0.0, first=True)
+    for kind, own in enumerate(np.concatenate([one.labels, other.labels]).T):
+        labels, times = np.unique(own, return_counts=True)
+        if len(labels) > 1:
+            for label in labels[np.argsort(-times, kind="stable")[:MOST_CANDIDATES]].tolist():
+                yield Event((kind, label), 0.0, 0.0, first=True)
 
 
 def bound_epsilon(one: Seen, other: Seen) -> Bound:
@@ -99,4 +103,4 @@ def bound_epsilon(one: Seen, other: Seen) -> Bound:
 
 def _parted(seen: Seen) -> tuple[Seen, Seen]:
     n = int(len(seen.evidence) * PRACTICE)
-    return Seen(seen.evidence[:n], seen.rest[:n]), Seen(seen.evidence[n:], seen.rest[n:])
+    return Seen(seen.evidence[:n], seen.labels[:n]), Seen(seen.evidence[n:], seen.labels[n:])

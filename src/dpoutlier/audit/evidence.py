@@ -1,4 +1,4 @@
-"""How much a release speaks for one of two worlds: its log-likelihood ratio, which no attacker can better."""
+"""How much a release speaks for one of two worlds: its log-likelihood ratio under the law that is claimed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ LookUp = Callable[[CellIds], NDArray[Any]]
 """Released counts of cells, as the attacker sees them; of a sparse release 0 for cells that are not listed."""
 
 
-def log_ratio(model: Model, worlds: Worlds, changed: Changed, look_up: LookUp) -> float:
-    """Of everything that a fit released: counts, and what else it bought."""
-    noisy = look_up(changed.ids)
+def log_ratio(model: Model, worlds: Worlds, changed: Changed, noisy: NDArray[Any]) -> float:
+    """Of everything that a fit released: the counts that can differ, and what else it bought."""
     return float(log_ratios_of_counts(model, noisy, changed.here, changed.there).sum()) + other_releases(model, worlds)
 
 

@@ -61,7 +61,7 @@ def _draw(axes: Any, own: list[Finding], everything: list[Finding]) -> None:
         colour, aside = COLOURS[i % len(COLOURS)], 1 + 0.025 * (i - (len(series) - 1) / 2)
         mine = [one for one in own if (one.case, one.holder) == (case, holder)]
         sharpest = [max((one.bound for one in mine if one.claimed == epsilon), default=0) for epsilon in epsilons]
-        name = case if case.endswith(")") or holder == "dense" else f"{case}, {holder}"
+        name = case if holder == "dense" else f"{case}, {holder}"
         axes.plot(
             [epsilon * aside for epsilon in epsilons],
             [max(bound, least) for bound in sharpest],

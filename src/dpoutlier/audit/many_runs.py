@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpoutlier.audit.configuration import Configuration, Same
-from dpoutlier.audit.events import Seen
+from dpoutlier.audit.events import LABELS, Seen
 from dpoutlier.audit.evidence import log_ratio
 from dpoutlier.audit.files import folder_in_memory, open_file
 from dpoutlier.audit.scores import Questions, questions_for
@@ -39,7 +41,7 @@ def observe(
     attacker = _Attacker(configuration)
     data = attacker.worlds.tables[world]
     evidence = {channel: np.empty(runs) for channel in channels}
-    rest = {channel: np.empty(runs, np.int64) for channel in channels}
+    labels = {channel: np.zeros((runs, len(LABELS)), np.int64) for channel in channels}
     mine = None if seed is None else seed_of(seed, repr(configuration), world)
     with folder_in_memory() as folder:
         path = Path(folder) / "model"
@@ -47,9 +49,8 @@ def observe(
             own = None if mine is None else seed_of(mine, first + i)
             fitted = configuration.fit(data, own)
             for channel in channels:
-                found = attacker.look(channel, fitted, path)
-                evidence[channel][i], rest[channel][i] = found
-    return {channel: Seen(evidence[channel], rest[channel]) for channel in channels}
+                evidence[channel][i], labels[channel][i] = attacker.look(channel, fitted, path)
+    return {channel: Seen(evidence[channel], labels[channel]) for channel in channels}
 
 
 class _Attacker:
@@ -59,18 +60,26 @@ class _Attacker:
         self.worlds, self.changed, self.questions = _known(Same(configuration))
         self.moves = bool(configuration.domain().bought) or configuration.arguments.get("n_hint") == "buy"
 
-    def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, int]:
+    def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, tuple[int, int]]:
+        """Evidence, and a label for the counts and for all else."""
         model: Model = fitted.model_
         changed = self.worlds.changed(model) if self.moves else self.changed
         bought = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
-        if channel == COUNTS:
-            return log_ratio(model, self.worlds, changed, lambda ids: noisy_counts(model.counts, ids)), bought
         if channel == SCORES:
             questions = questions_for(self.worlds, model) if self.moves else self.questions
             scores = fitted.outlier_scores(questions.points)
-            return questions.evidence(model, scores), bought
-        opened = open_file(fitted.save(path, overwrite=True))
-        return log_ratio(model, self.worlds, changed, opened.look_up), opened.rest
+            return questions.evidence(model, scores), (_label(scores), bought)
+        if channel == COUNTS:
+            seen, rest = noisy_counts(model.counts, changed.ids), bought
+        else:
+            opened = open_file(fitted.save(path, overwrite=True))
+            seen, rest = opened.look_up(changed.ids), opened.rest
+        return log_ratio(model, self.worlds, changed, seen), (_label(seen), rest)
+
+
+def _label(values: NDArray[Any]) -> int:
+    """For the first of the values: all of them together would hardly ever come up twice."""
+    return hash(float(values[0])) if len(values) else 0
 
 
 @lru_cache(maxsize=4)

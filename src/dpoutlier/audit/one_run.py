@@ -17,8 +17,7 @@ from dpoutlier.audit.evidence import log_ratios_of_counts
 from dpoutlier.audit.files import folder_in_memory, open_file
 from dpoutlier.audit.scores import Code, way
 from dpoutlier.audit.seeds import seed_of
-from dpoutlier.audit.worlds import FAR, cells_of, made_points
-from dpoutlier.guarantee import Neighbours
+from dpoutlier.audit.worlds import MOST_ROWS, cells_of, crowd_for, made_points
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import CellIds
@@ -52,22 +51,22 @@ class Canaries:
 
     @property
     def moved(self) -> bool:
-        return self.configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+        return self.configuration.replaces
 
     @property
     def rows_each(self) -> int:
-        return int(self.configuration.arguments.get("rows_per_person", 1))
+        return self.configuration.rows_per_person
 
     def table(self, coins: NDArray[np.bool_]) -> Any:
         """Each person has a canary, as many times as a person may have rows; a crowd lies at all places."""
-        own = self.places[:, 0][coins]
+        own, people = self.places[:, 0][coins], np.flatnonzero(coins)
         if self.moved:
             own = np.concatenate([own, self.places[:, 1][~coins]])
+            people = np.concatenate([people, np.flatnonzero(~coins)])
         crowd = self.places[:, : 1 + (self.moved or self.by_score)].reshape(-1, self.places.shape[2])
         rows = np.concatenate([own.repeat(self.rows_each, axis=0), crowd.repeat(self.crowd, axis=0)])
-        everyone = np.arange(len(own)).repeat(self.rows_each)
-        others = len(own) + np.arange(len(crowd) * self.crowd)
-        return self.configuration.table(rows, np.concatenate([everyone, others]))
+        others = len(coins) + np.arange(len(crowd) * self.crowd)
+        return self.configuration.table(rows, np.concatenate([people.repeat(self.rows_each), others]))
 
 
 def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = False) -> Canaries:
@@ -76,34 +75,25 @@ def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = F
     ``by_score`` gives each a second place and a crowd, also where it is not moved: for scores of forests and marginals.
     """
     model = configuration.model()
-    pairs = by_score or configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+    pairs = by_score or configuration.replaces
+    crowd = crowd_for(configuration, model) if by_score or isinstance(model.scorer, NearestCells) else 0
+    wanted = min(wanted, MOST_ROWS // ((1 + pairs) * (crowd + configuration.rows_per_person))) * (1 + pairs)
     room = model.partition.n_cells // model.partition.cells_per_row  # for so many at most
-    some = min(8 * min(wanted * (1 + pairs), room) + LEAST_TRIED, MOST_TRIED)
-    places = np.random.default_rng(0).random((some, configuration.n_features))
+    places = np.random.default_rng(0).random(
+        (min(8 * min(wanted, room) + LEAST_TRIED, MOST_TRIED), configuration.n_features)
+    )
     cells = cells_of(model, places)
     taken: set[tuple[int, int]] = set()
     kept: list[int] = []
     for i, own in enumerate(cells.tolist()):
+        if len(kept) == wanted:
+            break
         if taken.isdisjoint(map(tuple, own)):
             taken.update(map(tuple, own))
             kept.append(i)
-        if len(kept) == wanted * (1 + pairs):
-            break
-    both = (
-        np.array(kept[: len(kept) // 2 * 2]).reshape(-1, 2)
-        if pairs
-        else np.array(kept)[:, np.newaxis].repeat(2, axis=1)
-    )
-    return Canaries(
-        configuration, places[both], cells[both], _crowd_for(configuration, model, by_score=by_score), by_score
-    )
-
-
-def _crowd_for(configuration: Configuration, model: Model, *, by_score: bool) -> int:
-    """On a grid as many as make a canary the k-th row of its cell; for logarithms so many that counts are above the noise."""
-    if isinstance(model.scorer, NearestCells):
-        return max(model.scorer.k - int(configuration.arguments.get("rows_per_person", 1)), 0)
-    return math.ceil(FAR / float(model.noise_laws[0].rate)) + 1 if by_score else 0
+    found = np.array(kept, np.intp)
+    both = found[: len(found) // 2 * 2].reshape(-1, 2) if pairs else found[:, np.newaxis].repeat(2, axis=1)
+    return Canaries(configuration, places[both], cells[both], crowd, by_score)
 
 
 def guess_coins(canaries: Canaries, channels: tuple[str, ...], fit: int, seed: int | None) -> dict[str, Guesses]:

@@ -17,7 +17,7 @@ from dpoutlier._files import write_aside
 from dpoutlier.audit.figure import audit_picture
 from dpoutlier.audit.findings import Finding, table_of
 
-__all__ = ["Line", "sharpest_lines", "write_audit"]
+__all__ = ["Line", "sharpest_lines", "verdict", "write_audit"]
 
 
 class Line:
@@ -39,13 +39,38 @@ def sharpest_lines(findings: list[Finding]) -> list[Line]:
     return [Line([one for one in findings if (one.case, one.neighbours, one.holder) == key]) for key in keys]
 
 
-def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float) -> Path:
-    """Write all of it, the page last. Returns its path."""
+def verdict(findings: list[Finding]) -> str:
+    """What it comes to, in words."""
+    refuted = [one for one in findings if one.refuted]
+    if refuted:
+        worst = max(refuted, key=lambda one: one.certain - one.claimed)
+        return (
+            f"REFUTED: {len(refuted)} of {len(findings)} audits refute the claim. The worst: {worst.case}, {worst.neighbours}, "
+            f"{worst.holder}, {worst.method} on {worst.channel}: epsilon is at least {worst.certain:.3f}, and {worst.claimed:g} is "
+            "claimed. Something is broken: do not release anything."
+        )
+    text = f"No claim is refuted by any of {len(findings)} audits."
+    blind = sorted({one.claimed for one in findings} - {one.claimed for one in findings if one.bound > 0})
+    if blind:
+        named = ", ".join(f"{epsilon:g}" for epsilon in blind)
+        text += (
+            f" But at epsilon {named} nothing was seen at all, so that this says nothing: a row changes too many counts for so few "
+            "runs. More --runs see more, and so does a configuration with fewer trees or features."
+        )
+    expected = [one for one in findings if one.expects_teeth]
+    if expected:
+        sharp = sum(not one.toothless for one in expected)
+        text += f" {sharp} of {len(expected)} audits that should see at least half of epsilon do."
+    return text
+
+
+def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float, said: dict[str, str]) -> Path:
+    """Write all of it, the page last; ``said`` is what else the page tells of the audit. Returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     picture = audit_picture(findings)
     _write(folder / "audit.csv", lambda stream: pyarrow.csv.write_csv(table_of(findings), stream))
     _write(folder / "audit.png", lambda stream: _put(stream, picture))
-    page = _page(findings, how, seconds)
+    page = _page(findings, how, seconds, said)
     return _write(folder / "audit.html", lambda stream: _put(stream, page.encode()))
 
 
@@ -57,7 +82,7 @@ def _put(stream: IO[bytes], content: bytes) -> None:
     stream.write(content)
 
 
-def _page(findings: list[Finding], how: str, seconds: float) -> str:
+def _page(findings: list[Finding], how: str, seconds: float, said: dict[str, str]) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -76,9 +101,10 @@ def _page(findings: list[Finding], how: str, seconds: float) -> str:
         findings=findings,
         lines=sharpest_lines(findings),
         epsilons=sorted({one.claimed for one in findings}),
-        refuted=[one for one in findings if one.refuted],
-        expected=[one for one in findings if one.expects_teeth],
-        toothless=[one for one in findings if one.toothless],
+        refuted=any(one.refuted for one in findings),
+        blind=not any(one.bound > 0 for one in findings),
+        verdict=verdict(findings),
+        said=said,
         picture=picture,
         run=run,
     )

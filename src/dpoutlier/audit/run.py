@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import lru_cache
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,10 +28,12 @@ MANY, ONE = "many runs", "one run"
 DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
-FEWEST = 1000
-AIM, ENOUGH = 0.75, 0.74
-"""Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is missed by
-chance in fewer than one of ten thousand audits: what is missing of all of it is some four times the spread of the bound."""
+FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 50_000
+QUICK_FIT, LEAST_RUNS = 0.02, 100
+"""Seconds: where a fit and all looks at it take longer, as many times fewer are made, but not fewer than this."""
+AIM, ENOUGH = 0.78, 0.74
+"""Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is hardly ever
+missed by chance: it is some four times the spread of the bound away."""
 CHUNK = FEWEST
 COSTS = {COUNTS: 0.4, SCORES: 0.2, FILE: 1.6}
 """Of looking once through a channel, in milliseconds, roughly: for the progress bar."""
@@ -52,22 +55,19 @@ class Effort:
         In so many of these runs the file is written and read; fewer if fewer do.
     canaries : int
         In one fit, at most.
-    fits : int
-        With canaries; their guesses add up.
-    coins_by_score : int
-        Canaries over all fits where scores of forests or marginals are looked at; fewer if fewer do.
+    most_coins : int
+        Canaries over all fits; fewer if fewer do.
     """
 
-    most_runs: int = 64_000
-    most_elsewhere: int = 4_000
-    most_files: int = 8_000
+    most_runs: int = 32_000
+    most_elsewhere: int = 1_000
+    most_files: int = 2_000
     canaries: int = 10_000
-    fits: int = 80
-    coins_by_score: int = 300_000
+    most_coins: int = 520_000
 
 
 FULL = Effort()
-QUICK = Effort(most_runs=4_000, most_elsewhere=1_000, most_files=500, canaries=2_000, fits=10, coins_by_score=5_000)
+QUICK = Effort(most_runs=4_000, most_elsewhere=500, most_files=500, canaries=2_000, most_coins=8_000)
 
 
 class _Task(NamedTuple):
@@ -123,6 +123,8 @@ def _canaries(same: Same, wanted: int, by_score: bool) -> Canaries:
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
     channels = channels_of(case.many)
     runs, files = runs_for(case, effort)
+    slow = max(_seconds(case) / QUICK_FIT, 1.0)  # of large models fewer are made
+    runs, files = (max(int(number / slow), LEAST_RUNS) for number in (runs, files))
     for first in range(0, runs, CHUNK):
         own = channels if first < files else tuple(name for name in channels if name != FILE)
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
@@ -130,12 +132,14 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
             yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
     if not has_room_for_canaries(case):
         return
-    own = tuple(name for name in channels if name != SCORES or case.detector == "grid")
-    yield from _fits(number, (case.one, effort.canaries, False, own), effort.fits, seed)
-    if case.by_score is not None:
-        room = len(_canaries(Same(case.by_score), effort.canaries, True).places)  # noqa: FBT003
-        fits = -(-coins_for(case, effort) // max(room, 1))
-        yield from _fits(number, (case.by_score, effort.canaries, True, (SCORES,)), fits, seed)
+    coins = coins_for(case, effort)
+    told_by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
+    for configuration, by_score, own in ((case.one, False, told_by_counts), (case.by_score, True, (SCORES,))):
+        if configuration is not None:
+            wanted = min(effort.canaries, coins)
+            room = len(_canaries(Same(configuration), wanted, by_score).places) if by_score else wanted // 3
+            fits = max(int(coins / max(room, 1) / slow), FEWEST_FITS)
+            yield from _fits(number, (configuration, wanted, by_score, own), fits, seed)
 
 
 def _fits(number: int, what: tuple[Any, ...], fits: int, seed: int | None) -> Iterator[_Task]:
@@ -166,15 +170,15 @@ def runs_for(case: Case, effort: Effort) -> tuple[int, int]:
 
 
 def coins_for(case: Case, effort: Effort) -> int:
-    """Canaries over all fits where scores of forests and marginals are looked at."""
+    """Canaries over all fits."""
     changed = _changed(case)
 
     def reached(coins: int) -> float:
         return attainable_by_guesses(changed, case.epsilon, int(coins * (1 - PRACTICE)))
 
     if not _asked(case):
-        return min(effort.most_elsewhere, effort.coins_by_score)
-    return _enough(case, reached, effort.coins_by_score) or effort.coins_by_score
+        return min(COINS_ELSEWHERE, effort.most_coins)
+    return _enough(case, reached, effort.most_coins) or effort.most_coins
 
 
 def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | None:
@@ -185,6 +189,15 @@ def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | Non
         if number > most:
             return None
     return min(number, most)
+
+
+def _seconds(case: Case) -> float:
+    """Of one run, looked at through all channels."""
+    channels = channels_of(case.many)
+    observe(case.many, channels, 0, 0, 1, 0)
+    begin = perf_counter()
+    observe(case.many, channels, 0, 0, 1, 0)
+    return perf_counter() - begin
 
 
 def _asked(case: Case) -> bool:
@@ -206,7 +219,7 @@ def _of_many(case: Case, results: list[tuple[int, int, dict[str, Seen]]]) -> Ite
 
 
 def _joined(parts: list[Seen]) -> Seen:
-    return Seen(np.concatenate([part.evidence for part in parts]), np.concatenate([part.rest for part in parts]))
+    return Seen(np.concatenate([part.evidence for part in parts]), np.concatenate([part.labels for part in parts]))
 
 
 def _of_one(case: Case, results: list[tuple[int, list[dict[str, Guesses]]]]) -> Iterator[Finding]:

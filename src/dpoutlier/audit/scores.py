@@ -17,7 +17,7 @@ from dpoutlier.scoring.nearest_cells import NearestCells
 __all__ = ["Code", "Questions", "questions_for", "way"]
 
 STEPS = 4001
-MOST_PAIRS = 2**23
+MOST_PAIRS = 2**21
 
 
 class Questions(NamedTuple):

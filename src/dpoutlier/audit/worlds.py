@@ -11,19 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.audit.configuration import Configuration
-from dpoutlier.guarantee import Neighbours
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import CellIds
 from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "made_points", "positions_of", "worlds_of"]
+__all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "crowd_for", "made_points", "positions_of", "worlds_of"]
 
 PAST_THE_CAP = 3
 """So many rows more than the cap has the person, where people are told apart: they must not count."""
 FAR = 10
 """In scales of the noise: past that it is hardly ever seen."""
 TRIES = 2000
+MOST_CROWD = 20_000
+"""For logarithms: with more noise than that nothing is seen anyway."""
+MOST_ROWS = 5_000_000
 
 
 class Changed(NamedTuple):
@@ -45,11 +48,11 @@ class Worlds:
 
     @property
     def replaces(self) -> bool:
-        return self.configuration.arguments.get("neighbours") == Neighbours.REPLACE_ONE.value
+        return self.configuration.replaces
 
     @property
     def rows_per_person(self) -> int:
-        return int(self.configuration.arguments.get("rows_per_person", 1))
+        return self.configuration.rows_per_person
 
     @cached_property
     def tables(self) -> tuple[Any, Any]:
@@ -114,15 +117,15 @@ def cells_of(model: Model, places: NDArray[np.float64]) -> CellIds:
     return model.partition.cells(positions_of(model, places))
 
 
-def _crowd_for(configuration: Configuration, model: Model) -> int:
+def crowd_for(configuration: Configuration, model: Model) -> int:
     """How many rows lie at both places besides: as many as make scores tell most.
 
     On a grid a walk ends at once if the first cell holds k rows, so that the person should be the k-th. A logarithm of counts
     tells all counts apart that are well above the noise.
     """
     if isinstance(model.scorer, NearestCells):
-        return max(model.scorer.k - int(configuration.arguments.get("rows_per_person", 1)), 0)
-    return math.ceil(FAR / float(model.noise_laws[0].rate)) + 1
+        return max(model.scorer.k - configuration.rows_per_person, 0)
+    return min(math.ceil(FAR / float(model.noise_laws[0].rate)) + 1, MOST_CROWD)
 
 
 def worlds_of(configuration: Configuration) -> Worlds:
@@ -134,4 +137,11 @@ def worlds_of(configuration: Configuration) -> Worlds:
     cells = cells_of(model, pairs.reshape(-1, d)).reshape(len(pairs), 2, -1, 2)
     apart = (cells[:, 0] != cells[:, 1]).any(axis=2).sum(axis=1)
     place, other = pairs[int(np.argmax(apart))]  # the first of the best
-    return Worlds(configuration, place, other, _crowd_for(configuration, model))
+    crowd = crowd_for(configuration, model)
+    rows = 2 * crowd + configuration.rows_per_person
+    if rows > MOST_ROWS:
+        raise InvalidParameterError(
+            f"an audit of this configuration would make up {rows:,} rows for every fit, more than {MOST_ROWS:,}: its "
+            "worst case is one person beside k others. Audit it with a smaller k or rows_per_person."
+        )
+    return Worlds(configuration, place, other, crowd)
