@@ -13,7 +13,7 @@ import numpy as np
 
 import pictures
 from chances import Guesses, most_right, percent
-from command import Finding, main, print_table
+from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
 
@@ -69,9 +69,13 @@ def report(measured):
 
 
 def summary(measured):
-    broken, ours = measured["fresh"][max(QUERIES)], measured["kept"]
+    broken, ours, bound = measured["fresh"][max(QUERIES)], measured["kept"], most_right(EPSILON)
     return Finding(
-        "averaging", f"{percent(broken.share)} right", f"{ours} right", f"at most {percent(most_right(EPSILON))}"
+        "averaging",
+        f"{percent(broken.share)} right",
+        f"{ours} right",
+        f"at most {percent(bound)}",
+        verdict([(ours, bound)], broken.surely, bound),
     )
 
 

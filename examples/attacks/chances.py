@@ -5,6 +5,8 @@ import math
 import numpy as np
 from scipy import stats
 
+SURE = 1 - 1e-7  # level of the intervals by which a verdict is given
+
 
 def most_right(epsilon):
     """The largest share of right guesses, if two neighbouring data sets are equally likely: e^epsilon / (1 + e^epsilon)."""
@@ -43,6 +45,11 @@ class Guesses:
 
     def interval(self, level=0.95):
         return interval(self.right, self.n, level)
+
+    @property
+    def surely(self):
+        """The least share that these guesses are compatible with."""
+        return self.interval(SURE)[0]
 
     def __str__(self):
         low, high = self.interval()

@@ -11,7 +11,7 @@ import numpy as np
 
 import pictures
 from chances import Guesses, most_right, percent
-from command import Finding, main, print_table
+from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
 
@@ -115,9 +115,13 @@ def report(measured):
 
 
 def summary(measured):
-    ours, bound = measured["own"], most_right(EPSILON)
+    broken, ours, bound = measured["shared"], measured["own"], most_right(EPSILON)
     return Finding(
-        "differencing", f"{percent(measured['shared'].share)} right", f"{ours} right", f"at most {percent(bound)}"
+        "differencing",
+        f"{percent(broken.share)} right",
+        f"{ours} right",
+        f"at most {percent(bound)}",
+        verdict([line[1:] for line in lines(measured)[1:]], broken.surely, bound),
     )
 
 

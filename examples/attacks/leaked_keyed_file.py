@@ -15,8 +15,8 @@ import numpy as np
 from matplotlib.patches import Patch, Rectangle
 
 import pictures
-from chances import most_right, percent
-from command import Finding, main, print_table
+from chances import Guesses, most_right, percent
+from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
 from people import BOUNDS, Noise, fitted, made_people
 
@@ -68,6 +68,7 @@ class Match:
         self.found, self.claims_right = right / int(truth.sum()), right / int(claimed.sum())
         single, nobody = claimed[truth == 1] > 0, claimed[truth == 0] > 0
         self.single = (single.mean() + 1 - nobody.mean()) / 2  # one person or nobody, if both are as likely
+        self.guessed = np.concatenate([single, ~nobody[: len(single)]])  # as many of either, one by one: right or not
 
 
 def measure(settings):
@@ -109,12 +110,14 @@ def report(measured):
 
 
 def summary(measured):
-    broken, ours = measured["of keyed"].single, means(measured)[2]
+    broken, ours, bound = measured["of keyed"].single, means(measured)[2], most_right(EPSILON)
+    guesses = Guesses(np.concatenate([match.guessed for match in measured["of dense"]]))
     return Finding(
         "leaked keyed file",
         f"{percent(broken)} right",
         f"{percent(ours)} right (dense file)",
-        f"at most {percent(most_right(EPSILON))}",
+        f"at most {percent(bound)}",
+        verdict([(guesses, bound)], broken, bound),
     )
 
 

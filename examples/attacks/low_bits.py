@@ -13,7 +13,7 @@ import numpy as np
 
 import pictures
 from chances import Guesses, most_right, percent
-from command import Finding, main, print_table
+from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
 from dpoutlier.exceptions import UnsafeWarning
 from dpoutlier.noise.sources import byte_source
@@ -107,9 +107,14 @@ def report(measured):
 
 
 def summary(measured):
-    broken, ours = measured["textbook"][SHOWN][0], measured["ours"][SHOWN][0]
+    broken, ours, bound = measured["textbook"][SHOWN][0], measured["ours"][SHOWN][0], most_right(SHOWN)
+    tested = [(found, most_right(epsilon)) for epsilon, (found, _) in measured["ours"].items()]
     return Finding(
-        "low bits", f"{percent(broken.share)} right", f"{ours} right", f"at most {percent(most_right(SHOWN))}"
+        "low bits",
+        f"{percent(broken.share)} right",
+        f"{ours} right",
+        f"at most {percent(bound)}",
+        verdict(tested, broken.surely, bound),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import pictures
 from chances import Guesses, interval, most_detected, most_right, percent
-from command import Finding, main, print_table
+from command import Finding, main, print_table, verdict
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals
 from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
 
@@ -123,8 +123,15 @@ def summary(measured):
     ours = max(
         (right_guesses(measured["scores"][about, epsilon, name]) for name in DETECTORS), key=lambda found: found.share
     )
-    broken = told_by(measured["controls"][about])
-    return Finding("membership", f"{percent(broken)} right", f"{ours} right", f"at most {percent(most_right(epsilon))}")
+    broken, bound = told_by(measured["controls"][about]), most_right(epsilon)
+    tested = [(right_guesses(scores), most_right(each)) for (_, each, _), scores in measured["scores"].items()]
+    return Finding(
+        "membership",
+        f"{percent(broken)} right",
+        f"{ours} right",
+        f"at most {percent(bound)}",
+        verdict(tested, broken, bound),
+    )
 
 
 def draw(measured, out):

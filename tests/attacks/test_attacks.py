@@ -1,11 +1,13 @@
 """The attacks of examples/attacks: they succeed where the mistake is made, and stay within the bound here.
 
-All noise is seeded. Were it not, each comparison of a measured share with a bound would fail once in ten million runs.
+Noise of fits is seeded. Were it not, each comparison of a measured share with a bound would fail once in ten million runs.
+Not seeded are the clock, and the keys that timing.py draws from ``secrets``, of which no share is measured.
 """
 
+import runpy
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,8 @@ from scipy import stats
 
 from dpoutlier import DPGridKNN
 from dpoutlier.holders.holder import noisy_counts
+from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.partitions.partition import cell_ids
 
 sys.path.append(str(Path(__file__).parents[2] / "examples" / "attacks"))
@@ -24,12 +28,11 @@ import leaked_keyed_file
 import low_bits
 import membership
 import timing
-from chances import Guesses, interval, most_detected, most_right
-from command import Settings, arguments, perform
+from chances import SURE, Guesses, interval, most_detected, most_right
+from command import AS_PROMISED, NO_TEETH, TOO_MUCH, Settings, arguments, perform, verdict
 from people import TARGET, Noise, with_and_without
 
 ATTACKS = Path(averaging.__file__).parent
-SURE = 1 - 1e-7
 QUICK = Settings(1, quick=True)
 
 
@@ -71,6 +74,102 @@ def test_guesses_are_counted():
     assert str(found) == "75.0 % (19.4 to 99.4)"
 
 
+def test_a_verdict_needs_an_interval_that_is_clear_of_the_bound():
+    half, most, every = (Guesses([True] * right + [False] * (1_000 - right)) for right in (500, 700, 1_000))
+    assert verdict([(half, 0.5), (most, 0.65)], every.surely, 0.9) == AS_PROMISED
+    assert verdict([(half, 0.5), (most, 0.6)], every.surely, 0.9) == TOO_MUCH
+    assert verdict([(half, 0.5)], most.surely, 0.65) == NO_TEETH
+    assert most.surely == pytest.approx(stats.binomtest(700, 1_000).proportion_ci(SURE, method="exact").low)
+
+
+# What each attack says in the end -------------------------------------------------------------------------------------------
+
+
+def share_of_differences():
+    """What the difference of two fits tells, by the law of the difference of two draws."""
+    a = np.exp(-differencing.EPSILON)
+    values = np.arange(-60, 61)
+    law = (1 - a) / (1 + a) * a ** np.abs(values)
+    return 1 - np.convolve(law, law)[len(values) :].sum()
+
+
+N_SINGLE = int((leaked_keyed_file.counts_of(leaked_keyed_file.everybody()) == 1).sum())
+SAID = {
+    averaging: (800, most_right(1), most_right(1)),
+    differencing: (600, share_of_differences(), most_right(1)),
+    low_bits: (3_600, most_right(0.5), most_right(0.5)),
+    membership: (100, most_right(1), most_right(1)),
+    leaked_keyed_file: (30 * 2 * N_SINGLE, most_right(0.5), most_right(0.5)),
+}
+"""Guesses of a quick run, the share that must be right in the long run, and the bound."""
+measured = cache(lambda attack: attack.measure(QUICK))
+
+
+def share_in(text):
+    return float(text.split(" %")[0].removeprefix("at most ")) / 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", SAID, ids=lambda attack: attack.__name__)
+def test_the_summary_of_an_attack_says_what_is_to_be_expected(attack):
+    n, expected, bound = SAID[attack]
+    found = attack.summary(measured(attack))
+    low, high = interval(round(share_in(found.ours) * n), n, SURE)
+    assert low <= expected <= high
+    assert share_in(found.bound) == pytest.approx(bound, abs=6e-4)
+    assert share_in(found.broken) > max(bound, 0.8)
+    assert found.verdict == AS_PROMISED
+
+
+ALL, BLIND = Guesses([True] * 600), Guesses([True, False] * 300)
+DOCTORED = [
+    (averaging, TOO_MUCH, lambda found: {**found, "kept": ALL}),
+    (averaging, NO_TEETH, lambda found: {**found, "fresh": dict.fromkeys(averaging.QUERIES, BLIND)}),
+    *((differencing, TOO_MUCH, lambda found, game=game: {**found, game: ALL}) for game in ("own", "knows", "both")),
+    (differencing, NO_TEETH, lambda found: {**found, "shared": BLIND}),
+    (low_bits, TOO_MUCH, lambda found: {**found, "ours": {**found["ours"], 2.0: (ALL, 0.0)}}),
+    (low_bits, NO_TEETH, lambda found: {**found, "textbook": found["ours"]}),
+    (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], told(0))}),
+    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], told(1))}),
+    (leaked_keyed_file, TOO_MUCH, lambda found: {**found, "of dense": [found["of keyed"]] * 30}),
+    (leaked_keyed_file, NO_TEETH, lambda found: {**found, "of keyed": found["of dense"][0]}),
+]
+
+
+def told(member):
+    return {True: np.full(100, float(member)), False: np.ones(100)} if not member else {True: 1.0, False: 1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("attack", "expected", "doctor"), DOCTORED, ids=[f"{one.__name__}-{said[:5]}" for one, said, _ in DOCTORED]
+)
+def test_other_figures_are_judged_otherwise(attack, expected, doctor):
+    assert attack.summary(doctor(measured(attack))).verdict == expected
+
+
+@pytest.mark.parametrize(("p", "expected"), [(1e-5, AS_PROMISED), (1e-7, TOO_MUCH)])
+def test_the_verdict_on_times_is_that_of_the_way_for_strangers(p, expected):
+    far, near = (timing.Comparison(float(stats.norm.isf(q / 2)), 1.0, 1e9) for q in (1e-40, p))
+    assert near.p == pytest.approx(p, rel=0.01)
+    taken = np.ones((5, 2))
+    assert timing.summary({"quick": (taken, far), "steady": (taken, near)}).verdict == expected
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_status_of_all_attacks_is_1_if_the_noise_is_too_narrow(status, monkeypatch, tmp_path, capsys):
+    def narrow(law, n, source):
+        return draw_noise(DiscreteLaplace(law.rate * 2), n, source)
+
+    main = runpy.run_path(str(ATTACKS / "run.py"))["main"]
+    monkeypatch.setitem(main.__globals__, "ATTACKS", (low_bits,))
+    if status:
+        monkeypatch.setattr("dpoutlier.trusted.release.draw_noise", narrow)
+    assert main(["--quick", "--out", str(tmp_path)]) == status
+    last = capsys.readouterr().out.split("All attacks\n")[1]
+    assert (TOO_MUCH in last, AS_PROMISED in last) == (bool(status), not status)
+
+
 # Averaging ------------------------------------------------------------------------------------------------------------------
 
 
@@ -79,18 +178,37 @@ def answers():
     return averaging.answers_of_fits(700, noise())
 
 
+def test_a_coin_decides_if_as_many_answers_say_yes_as_no():
+    """Two questions of which each is answered at random: half of the guesses are right, whatever the truth."""
+    answers, rng = np.arange(4_000) % 2 == 0, np.random.default_rng(3)
+    for present in (True, False):
+        assert at(averaging.guesses({present: answers}, 2, rng), 0.5)
+
+
+@pytest.mark.slow
+def test_all_answers_of_a_fit_are_equal():
+    found = measured(averaging)
+    assert found["distinct"] == 1
+    assert {present: paths.shape for present, paths in found["paths"].items()} == dict.fromkeys(
+        (True, False), (3, max(averaging.QUERIES))
+    )
+
+
+@pytest.mark.slow
 def test_averaging_removes_noise_that_is_fresh_for_every_answer(answers):
     bound, rng = most_right(averaging.EPSILON), np.random.default_rng(3)
     assert above(averaging.guesses(answers, 100, rng), max(bound, 0.97))
     assert not above(averaging.guesses(answers, 1, rng), bound)
 
 
+@pytest.mark.slow
 def test_averaging_noise_that_is_drawn_once_gives_what_one_answer_gives(answers):
     """As much as epsilon permits: so the attack is as strong as one can be."""
     found = Guesses(np.concatenate([values == present for present, values in answers.items()]))
     assert at(found, most_right(averaging.EPSILON))
 
 
+@pytest.mark.slow
 def test_a_promise_of_half_the_epsilon_is_refuted(answers):
     """Had the noise half its scale, the attack would tell."""
     found = Guesses(np.concatenate([values == present for present, values in answers.items()]))
@@ -114,21 +232,35 @@ def test_the_difference_of_two_fits_with_the_same_noise_is_the_person():
     assert above(differencing.by_difference(pairs), most_right(differencing.EPSILON))
 
 
+@pytest.mark.slow
 def test_the_difference_of_two_fits_tells_no_more_than_epsilon(own):
     """By the law of the difference of two draws it tells less; somebody who knows all others has what epsilon permits."""
-    a = np.exp(-differencing.EPSILON)
-    values = np.arange(-60, 61)
-    law = (1 - a) / (1 + a) * a ** np.abs(values)
-    at_least_one = np.convolve(law, law)[len(values) :].sum()
-    assert at(differencing.by_difference(own), 1 - at_least_one)
-    assert 1 - at_least_one < most_right(differencing.EPSILON)
+    assert at(differencing.by_difference(own), share_of_differences())
+    assert share_of_differences() < most_right(differencing.EPSILON)
     assert at(differencing.by_second(own), most_right(differencing.EPSILON))
 
 
+@pytest.mark.slow
+def test_the_summary_is_of_the_difference_and_each_game_is_under_its_name():
+    """The same fits again: the games are too much alike to be told apart by their shares."""
+    found, own = measured(differencing), differencing.pairs_of_fits(300, Noise(QUICK.seed))
+    expected = differencing.by_difference(own), differencing.by_second(own)
+    assert (found["own"].right, found["knows"].right) == tuple(each.right for each in expected)
+    assert len({str(found[game]) for game in ("own", "knows", "both", "shared")}) == 4
+    finding = differencing.summary(found)
+    assert finding.ours == f"{found['own']} right"
+    assert at(found["both"], most_right(2 * differencing.EPSILON))
+    assert [what for _, what, _ in differencing.lines(found)] == [
+        found[game] for game in ("shared", "own", "knows", "both")
+    ]
+
+
+@pytest.mark.slow
 def test_the_largest_difference_is_hardly_ever_that_of_the_person(own):
     assert differencing.found_cell(own).interval(SURE)[0] < 0.02
 
 
+@pytest.mark.slow
 def test_two_fits_tell_the_sum_of_their_epsilons():
     pairs = differencing.pairs_of_fits(400, noise(), in_both=True)
     assert at(differencing.where_both_agree(pairs), most_right(2 * differencing.EPSILON))
@@ -176,6 +308,7 @@ def test_the_librarys_own_float_noise_is_rounded_out_of_reach_of_this_attack():
 # Membership -----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("about", membership.TARGETS)
 def test_plain_neighbours_tell_members(about):
     scores = membership.control(membership.TARGETS[about])
@@ -192,6 +325,7 @@ def inside(scores, epsilon):
     )
 
 
+@pytest.mark.slow
 def test_a_grid_tells_members_as_far_as_epsilon_permits():
     scores = membership.scores_of_fits("grid", TARGET, 1.0, 500, noise())
     assert inside(scores, 1.0)
@@ -209,6 +343,15 @@ def test_no_detector_tells_members_beyond_what_epsilon_permits(name, about, epsi
     assert inside(scores, epsilon)
     assert membership.shown_epsilon(scores, SURE) <= epsilon
     assert above(membership.right_guesses(scores), 0.5) or epsilon < 1  # and it does tell something
+
+
+def test_a_level_is_tried_on_other_fits_than_it_was_learned_from():
+    """Scores that tell nothing: the best level of few fits seems to tell something of these, and tells nothing of others."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(500):
+        guesses = membership.right_guesses({present: rng.random(20) for present in (True, False)})
+        found.append(np.arange(guesses.n) < guesses.right)
+    assert at(Guesses(np.concatenate(found)), 0.5)
 
 
 def test_levels_and_the_accused():
@@ -247,6 +390,7 @@ def test_an_interval_covers_the_true_difference():
     assert at(Guesses((intervals[:, 0] < 7) & (intervals[:, 1] > 7)), 0.95)
 
 
+@pytest.mark.slow
 def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
     fitted = DPGridKNN(0.25, bounds=(0, 1), bins=timing.BINS, k=1, holder="keyed").fit(np.empty((0, 2)))
     pairs, ids = timing.pairs_of_holders(fitted.model_.counts.law), cell_ids(range(timing.CELLS))
@@ -265,13 +409,28 @@ def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
             assert (one.walk(points).visited == 1).all()
 
 
+def p_of_times(rng, more=1.0):
+    """The p of a fresh measurement of the way for strangers, as if the model with people took ``more`` times as long."""
+    taken = timing.times("steady", 400, rng)
+    return timing.compare(taken[:, 1] * more - taken[:, 0]).p
+
+
 @pytest.mark.slow
 def test_the_time_of_answers_to_strangers_does_not_tell_exact_counts():
-    """Measured by the clock, so at a very generous level: chance alone would fail this once in a billion runs."""
-    taken = timing.times("steady", 400, np.random.default_rng(7))
-    assert timing.compare(taken[:, 1] - taken[:, 0]).p > 1e-9
-    slower = timing.compare(taken[:, 1] * 1.05 - taken[:, 0])  # a twentieth more would be seen
-    assert slower.p < 1e-9
+    """Measured by the clock up to five times, since other work on the machine may disturb some.
+
+    A real difference shows in all five. It fails without one only if all five are disturbed in that way: chance alone gives a
+    p as small once in a billion measurements. A difference that shows in most but not in all passes.
+    """
+    rng = np.random.default_rng(7)
+    assert any(p_of_times(rng) > 1e-9 for _ in range(5))
+
+
+@pytest.mark.slow
+def test_a_twentieth_more_time_would_be_seen():
+    """In one of five measurements: it fails if the machine is too busy in all of them."""
+    rng = np.random.default_rng(8)
+    assert any(p_of_times(rng, 1.05) < 1e-9 for _ in range(5))
 
 
 # A leaked keyed file --------------------------------------------------------------------------------------------------------
@@ -320,6 +479,7 @@ def test_arguments(capsys):
     assert all(option in help_text for option in ("--out", "--seed", "--quick", "About."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [low_bits, leaked_keyed_file], ids=lambda attack: attack.__name__)
 def test_an_attack_prints_a_table_and_draws_a_picture(attack, tmp_path, capsys):
     finding = perform(attack, tmp_path / "made", QUICK)
@@ -332,14 +492,17 @@ def test_an_attack_prints_a_table_and_draws_a_picture(attack, tmp_path, capsys):
 @pytest.mark.slow
 def test_all_attacks_run_alone_and_together(tmp_path):
     command = [sys.executable, "-W", "error", ATTACKS / "run.py", "--quick", "--out", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert not done.stderr
     last = done.stdout.split("All attacks\n")[1]
     names = ("averaging", "differencing", "low bits", "membership", "timing", "leaked keyed file")
     assert all(f"\n  {name} " in last for name in names)
+    assert done.returncode == int(last.count(AS_PROMISED) < len(names))
+    assert last.count(AS_PROMISED) >= len(names) - 1  # times are not seeded
     assert {path.stem for path in tmp_path.glob("*.png")} == {
         f"attack-{name}" for name in ("averaging", "differencing", "low-bits", "membership", "timing", "leaked-file")
     }
     alone = [sys.executable, ATTACKS / "averaging.py", "--quick", "--seed", "system", "--out", tmp_path / "alone"]
-    said = subprocess.run(alone, capture_output=True, text=True, check=True, timeout=100, cwd=tmp_path).stdout
+    said = subprocess.run(alone, capture_output=True, text=True, check=True, timeout=600, cwd=tmp_path).stdout
     assert "different answers of one fit to 10,000 questions: 1" in said
     assert (tmp_path / "alone" / "attack-averaging.png").exists()

@@ -12,14 +12,14 @@ import pytest
 import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute, Mount
-from reference_tables import made_pair
+from reference_tables import Pair, Row, made_pair
 from registry import EXEMPT, complaints, covered, exempt
 from replaying import replay, search
 from scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
 from surface import application, commands, names, public_members, routes, sources, surface
 
 import dpoutlier
-from dpoutlier import DPForest, DPMarginals
+from dpoutlier import DPForest, DPMarginals, PrivateBounds
 from dpoutlier.cli.app import app as program
 from dpoutlier.cli.files import read_reference
 from dpoutlier.detectors.partitioned import PartitionedDetector
@@ -27,6 +27,8 @@ from dpoutlier.server.app import create_app
 from dpoutlier.server.envelope import Reply
 from dpoutlier.server.settings import Settings
 from dpoutlier.sources.batched import BatchedTable
+from dpoutlier.trusted.readings import InBlocks
+from dpoutlier.trusted.reference import Reference
 
 
 @pytest.fixture
@@ -296,6 +298,28 @@ def _uncapped(place):
 
 def _three(rows):
     return pd.DataFrame({"a": [0.5 for _ in rows for _ in range(3)]})
+
+
+def test_rows_past_the_cap_in_bought_bounds_are_noticed(monkeypatch, tmp_path):
+    """Somebody has two rows more than are counted: with the cap the bounds may be bought, and without it that is noticed."""
+    own = [Row("someone new", a, "low", 1.0) for a in (0.5, 3.25, 9.875, 40.0)]
+    pair = Pair("many rows", [], own, "add-or-remove-one")
+    scenario = leaky(_with_bought_bounds)
+    replay(scenario, pair, tmp_path / "run")
+
+    def uncapped(self, outer):
+        reference = self._reference
+        return real(InBlocks(Reference(reference._table, reference._domain)), outer)
+
+    real = InBlocks.edge_counts
+    monkeypatch.setattr(InBlocks, "edge_counts", uncapped)
+    with pytest.raises(AssertionError, match="bounds"):
+        replay(scenario, pair, tmp_path / "run")
+
+
+def _with_bought_bounds(rows, place):
+    bounds = {"a": PrivateBounds(share=0.2, outer=(-1000, 1000))}
+    return shown(fitted("DPForest", rows, place, target_fpr=None, bounds=bounds))
 
 
 def test_a_release_more_for_more_rows_is_noticed(monkeypatch, pair, tmp_path):

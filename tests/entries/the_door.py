@@ -46,7 +46,14 @@ def watched(again: list[Passed] | None = None):
             charged.append((purpose, sensitivity))
             return make(purpose, epsilon, sensitivity)
 
+        buy = fit._buy_bounds
+
+        def buying(rows, plan, source):
+            charged.append(("bounds", plan.guarantee.sensitivity()))  # a row is counted once for each feature
+            return buy(rows, plan, source)
+
         patch.setattr(fit, "charge", charge)
+        patch.setattr(fit, "_buy_bounds", buying)
         for name in NAMES:
             patch.setattr(fit, name, _door(name, getattr(fit, name), found, charged, again))
         yield found
@@ -56,7 +63,7 @@ def _door(name, real, found, charged, again):
     def door(*given, **named):
         exact = given if name == "ExactCounts" else given[0]
         released = real(*given, **named)
-        purpose, sensitivity = charged[-1] if charged and name != "buy_bounds" else ("bounds", 0)
+        purpose, sensitivity = charged[-1] if charged else ("nothing", 0)
         if again is not None:
             assert len(found) < len(again), f"on neighbouring rows there is a release more: {name}"
             before = again[len(found)]

@@ -21,7 +21,8 @@ __all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Patch", "Verdict"]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dpoutlier"
-SECONDS = 300  # after which a run counts as broken
+SECONDS = 300  # after which a run of one test counts as broken
+SECONDS_MORE = 30  # for each further test of the run: caches may be cold, and the machine busy
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,8 @@ class Copy:
         self.source = folder / "src"
         self.package = self.source / "dpoutlier"
         # With the times of all files: by these compiled code is known to be theirs.
-        shutil.copytree(PACKAGE, self.package)
-        for cache in self.package.glob("kernels/__pycache__/kernels-*/kernels_*"):
+        shutil.copytree(PACKAGE, self.package, ignore=_in_the_making, copy_function=_copy_if_there)
+        for cache in self.package.glob(f"kernels/__pycache__/*/{_numba_folder(PACKAGE / 'kernels')}"):
             cache.rename(cache.with_name(_numba_folder(self.package / "kernels")))
         compileall.compile_dir(self.package, quiet=2)
         self._output = folder / "ended.json"
@@ -108,13 +109,14 @@ class Copy:
         }
         environment.pop("PYTEST_XDIST_WORKER", None)
         environment.pop("PYTEST_ADDOPTS", None)
+        seconds = SECONDS + SECONDS_MORE * (len(nodes) - 1)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "planted_child", "--tb=short", "-m", "", *nodes]
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the run took more than {SECONDS} seconds"))
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the run took more than {seconds} seconds"))
         if not self._output.exists():
             return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
         told = json.loads(self._output.read_text(encoding="utf-8"))
@@ -123,6 +125,22 @@ class Copy:
         if told["code"] not in {0, 1}:
             return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
         return {node: _verdict([one for one in told["ended"] if one["node"] == node]) for node in nodes}
+
+
+def _in_the_making(folder: str, names: list[str]) -> set[str]:
+    """Compiled files that another process may be writing: Python and numba name them otherwise until they are whole."""
+    whole = (".pyc", ".nbi", ".nbc")
+    in_cache = "__pycache__" in Path(folder).parts
+    return {name for name in names if in_cache and not name.endswith(whole) and not (Path(folder) / name).is_dir()}
+
+
+def _copy_if_there(source: str, target: str) -> None:
+    """Copy a file with its times; a compiled one may be gone by now, and is made again when it is needed."""
+    try:
+        shutil.copy2(source, target)
+    except FileNotFoundError:
+        if "__pycache__" not in Path(source).parts:
+            raise
 
 
 def _numba_folder(sources: Path) -> str:

@@ -1,8 +1,11 @@
 """Planted bugs: each is noticed by the test that is named for it, and by an assertion of that test."""
 
 import ast
+import shutil
 from functools import cache
+from pathlib import Path
 
+import planted
 import pytest
 from catalogue import BUGS
 from make_table import PAGE, with_table
@@ -124,6 +127,41 @@ def test_a_patch_that_does_not_fit_is_an_error():
     for text in ("", "x x"):
         with pytest.raises(ValueError, match="times"):
             Patch("guarantee.py", "x", "y").applied(text)
+
+
+def test_a_copy_is_made_whatever_others_do_in_the_caches_meanwhile(tmp_path, monkeypatch):
+    """Files that are being written stay out, one that vanishes is left out, and of two numba caches ours is renamed."""
+    original, copied = tmp_path / "dpoutlier", tmp_path / "copy" / "src" / "dpoutlier"
+    index = original / "kernels" / "__pycache__" / "kernels-0"
+    ours, others = index / planted._numba_folder(original / "kernels"), index / "kernels_of-another-place"
+    for folder in (ours, others):
+        folder.mkdir(parents=True)
+        (folder / "walk.nbi").write_text(folder.name)
+        (folder / "walk.nbi.tmp.7f").touch()
+    for name in ("__init__.py", "__pycache__/a.cpython-311.pyc", "__pycache__/b.pyc", "__pycache__/a.pyc.1394"):
+        (original / name).parent.mkdir(exist_ok=True)
+        (original / name).touch()
+    copy2 = shutil.copy2
+
+    def vanishing(source, target):
+        if Path(source).name == "b.pyc":
+            Path(source).unlink()
+        return copy2(source, target)
+
+    monkeypatch.setattr(planted, "PACKAGE", original)
+    monkeypatch.setattr(planted.compileall, "compile_dir", lambda *given, **named: True)
+    monkeypatch.setattr(shutil, "copy2", vanishing)
+    copy = Copy(tmp_path / "copy")
+    assert copy.package == copied
+    cache = copied / "kernels" / "__pycache__" / "kernels-0"
+    assert {str(path.relative_to(cache)): path.read_text() for path in cache.rglob("*") if path.is_file()} == {
+        f"{planted._numba_folder(copied / 'kernels')}/walk.nbi": ours.name,
+        f"{others.name}/walk.nbi": others.name,
+    }
+    assert {path.name for path in (copied / "__pycache__").iterdir()} == {"a.cpython-311.pyc"}
+    (original / "__init__.py").unlink()
+    with pytest.raises(FileNotFoundError):
+        planted._copy_if_there(str(original / "__init__.py"), str(tmp_path / "nowhere"))
 
 
 @pytest.mark.slow
