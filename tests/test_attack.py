@@ -12,6 +12,7 @@ from dpoutlier.experiments.measure.protocol import split_rows
 from dpoutlier.experiments.measure.study import Task
 from made_data import made
 
+pytestmark = pytest.mark.slow
 TASK = Task("attack", "paper", "heart", 0, (5,), 3, (0.5,), answers=4_000)
 
 

@@ -144,6 +144,7 @@ def draws_of(n, law, tau, size, seed=0):
 CASES = [(7, 1), (40, 3), (1000, 1), (5000, 2), (10**6, 12), (10**9, 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "tau"), CASES)
 def test_draws_have_the_binomial_law(n, tau):
     draws = draws_of(n, LAW, tau, 10_000)
@@ -152,6 +153,7 @@ def test_draws_have_the_binomial_law(n, tau):
         assert chi_square(draws, stats.binom(n, off * LAW.at_least(tau))) < FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "tau"), [(10**30, 130), (10**30, 126), (2**128, 160)])
 def test_draws_from_huge_numbers_of_trials_have_the_poisson_limit(n, tau):
     """Which is as far away as p, less than 1e-25."""
@@ -193,6 +195,7 @@ def test_a_set_of_numbers_is_ascending_and_has_its_size(n_and_size, seed):
     assert not numbers or numbers[-1] < n
 
 
+@pytest.mark.slow
 def test_all_sets_of_a_size_are_equally_likely():
     source = UnsafeSeededBytes(3)
     sets = [tuple(cell_numbers(draw_distinct_below(7, 4, source))) for _ in range(20_000)]

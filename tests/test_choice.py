@@ -161,6 +161,7 @@ def p_value(chosen, law):
     return stats.chisquare(observed, np.array(law) * len(chosen) / sum(law)).pvalue
 
 
+@pytest.mark.slow
 @EACH
 def test_the_choice_has_its_exact_law(utilities, rate):
     source, law = UnsafeSeededBytes(1), exact_law(utilities, rate)

@@ -10,6 +10,9 @@ from made_data import TINY
 from numbered import BINS, BY_RULE, number, numbered
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def summary(tiny_results):
     return Summary(tiny_results)

@@ -129,6 +129,7 @@ def marks_for_empty_cells_alone_thrown_at_all(counts, n_cells, law, tau, source)
         return sparse(counts, n_cells, law, tau, source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [marks_on_occupied_cells_that_did_not_pass, marks_for_empty_cells_alone_thrown_at_all])
 def test_thinning_that_is_forgotten_is_noticed(how):
     counts = released(how)
@@ -144,6 +145,7 @@ def plant(monkeypatch, where):
         monkeypatch.setattr(release, "_not_negative", lambda *more: noise(*more) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["chance", "value", "occupied", "all"])
 def test_a_threshold_off_by_one_is_noticed(where, monkeypatch):
     plant(monkeypatch, where)

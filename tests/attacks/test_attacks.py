@@ -32,6 +32,7 @@ from chances import SURE, Guesses, interval, most_detected, most_right
 from command import AS_PROMISED, NO_TEETH, TOO_MUCH, Settings, arguments, perform, verdict
 from people import TARGET, Noise, with_and_without
 
+pytestmark = pytest.mark.slow
 ATTACKS = Path(averaging.__file__).parent
 QUICK = Settings(1, quick=True)
 

@@ -173,6 +173,7 @@ def test_an_audit_that_saw_nothing_says_so(tmp_path):
     assert "a grid" in page
 
 
+@pytest.mark.slow
 def test_the_example_of_the_docs_can_be_audited():
     path = Path(__file__).parents[2] / "docs" / "examples" / "audit.toml"
     configuration, epsilons = configuration_of_file(path)
