@@ -9,7 +9,6 @@ from dpoutlier.experiments.report.summary import Summary
 from made_data import TINY
 from numbered import BINS, BY_RULE, number, numbered
 
-
 pytestmark = pytest.mark.slow
 
 
