@@ -16,8 +16,8 @@ __all__ = ["audit_figure", "audit_picture"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A8A", "#000000")
 MARKERS = {"counts": "o", "scores": "s", "file": "^"}
-LEAST_SHOWN = 1 / 20
-"""Of the smallest epsilon: bounds below are drawn there."""
+LEAST_SHOWN = 1 / 12
+"""Of the smallest epsilon: bounds below are drawn there, at the mark 0."""
 
 
 def audit_figure(findings: list[Finding]) -> Figure:
@@ -53,29 +53,26 @@ def _draw(axes: Any, own: list[Finding], everything: list[Finding]) -> None:
     axes.plot(ends, [end / 2 for end in ends], color=INK, lw=0.8, ls=":")
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=(least / 1.2, ends[1]))
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-    ticks = [2.0**power for power in range(-10, 6) if least <= 2.0**power <= ends[1]]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ticks = [2.0**power for power in range(-10, 6) if 1.5 * least <= 2.0**power <= ends[1]]
+    axes.set_yticks([least, *ticks], ["0", *(f"{tick:g}" for tick in ticks)])
     axes.minorticks_off()
     series = list(dict.fromkeys((one.case, one.holder) for one in own))
     for i, (case, holder) in enumerate(series):
         colour, aside = COLOURS[i % len(COLOURS)], 1 + 0.025 * (i - (len(series) - 1) / 2)
         mine = [one for one in own if (one.case, one.holder) == (case, holder)]
-        sharpest = [max((one.bound for one in mine if one.claimed == epsilon), default=0) for epsilon in epsilons]
+        tried = [epsilon for epsilon in epsilons if any(one.claimed == epsilon for one in mine)]
+        sharpest = [max(one.bound for one in mine if one.claimed == epsilon) for epsilon in tried]
         name = case if holder == "dense" else f"{case}, {holder}"
-        axes.plot(
-            [epsilon * aside for epsilon in epsilons],
-            [max(bound, least) for bound in sharpest],
-            color=colour,
-            lw=1,
-            label=name,
-        )
+        heights = [max(bound, least) for bound in sharpest]
+        axes.plot([epsilon * aside for epsilon in tried], heights, color=colour, lw=1, label=name)
         for one in mine:
             filled = one.method == "one run"
             axes.plot(
                 one.claimed * aside, max(one.bound, least), MARKERS[one.channel], ms=4.2, mew=0.9,
                 mec=colour, mfc=colour if filled else "white", zorder=3,
             )  # fmt: skip
-    axes.legend(loc="upper left", fontsize=7.5, handlelength=1.2, labelspacing=0.25)
+    many = len(series) > 4
+    axes.legend(loc="lower right" if many else "upper left", fontsize=7.5, handlelength=1.2, labelspacing=0.25)
 
 
 def _legend(findings: list[Finding]) -> list[Line2D]:

@@ -103,7 +103,7 @@ def _table(findings: "list[Finding]") -> "Table":
         title="Sharpest lower bound (99.9 %) on epsilon, below the epsilon that is claimed", title_justify="left"
     )
     for name in ("case", "neighbours", "holder"):
-        table.add_column(name)
+        table.add_column(name, no_wrap=name != "case")
     for epsilon in epsilons:
         table.add_column(f"{epsilon:g}", justify="right", no_wrap=True)
     for line in sharpest_lines(findings):
