@@ -2,7 +2,9 @@
 
 import pytest
 
-from dpoutlier.audit.cases import EPSILONS, TEETH, standard_cases
+from dpoutlier.audit import run
+from dpoutlier.audit.cases import EPSILONS, TEETH, Case, standard_cases
+from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.run import MANY, ONE, Effort, coins_for, has_room_for_canaries, run_audit, runs_for
 
 FEW = Effort(most_runs=400, most_elsewhere=200, most_files=200, canaries=3_000, most_coins=20_000)
@@ -80,3 +82,17 @@ def test_as_much_is_tried_as_can_show_something_and_little_where_nothing_can():
     coins = [coins_for(by_label[case], effort) for case in cases]
     assert coins == sorted(coins)
     assert coins[0] < coins[-1] <= effort.most_coins
+
+
+def test_of_models_of_many_cells_fewer_fits_are_made_unless_somebody_is_patient():
+    def runs(bins, **effort):
+        case = Case(
+            "large", *[Configuration("grid", {"epsilon": 1, "bounds": (0, 1), "bins": bins, "k": 1})] * 2, teeth=False
+        )
+        tasks = [task for task in run._tasks(0, case, Effort(**effort), 1) if task.method == MANY]
+        return sum(task.what[4] for task in tasks) // 2
+
+    assert runs(4096) == 1000
+    assert runs(4096 * 4) == 250
+    assert runs(4096 * 100) == 100
+    assert runs(4096 * 4, patient=True) == 1000

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from functools import lru_cache
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,8 +28,8 @@ DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
 FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
-QUICK_FIT, LEAST_RUNS = 0.02, 100
-"""Seconds: where a fit and all looks at it take longer, as many times fewer are made, but not fewer than this."""
+FEW_CELLS, LEAST_RUNS = 4096, 100
+"""Where a dense model has more cells, as many times fewer fits are made, but not fewer than this."""
 AIM, ENOUGH = 0.78, 0.74
 """Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is hardly ever
 missed by chance: it is some four times the spread of the bound away."""
@@ -57,6 +56,8 @@ class Effort:
         In one fit, at most.
     most_coins : int
         Canaries over all fits; fewer if fewer do.
+    patient : bool
+        Whether models of many cells are fitted as often as others.
     """
 
     most_runs: int = 32_000
@@ -64,6 +65,7 @@ class Effort:
     most_files: int = 2_000
     canaries: int = 10_000
     most_coins: int = 520_000
+    patient: bool = False
 
 
 FULL = Effort()
@@ -123,8 +125,9 @@ def _canaries(same: Same, wanted: int, by_score: bool) -> Canaries:
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
     channels = channels_of(case.many)
     runs, files = runs_for(case, effort)
-    slow = max(_seconds(case) / QUICK_FIT, 1.0)  # of large models fewer are made
-    runs, files = (max(int(number / slow), LEAST_RUNS) for number in (runs, files))
+    slow = 1.0 if effort.patient else _effort_of_a_fit(case)
+    if slow > 1:
+        runs, files = (max(int(wanted / slow), min(wanted, LEAST_RUNS)) for wanted in (runs, files))
     for first in range(0, runs, CHUNK):
         own = channels if first < files else tuple(name for name in channels if name != FILE)
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
@@ -191,13 +194,10 @@ def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | Non
     return min(number, most)
 
 
-def _seconds(case: Case) -> float:
-    """Of one run, looked at through all channels."""
-    channels = channels_of(case.many)
-    observe(case.many, channels, 0, 0, 1, 0)
-    begin = perf_counter()
-    observe(case.many, channels, 0, 0, 1, 0)
-    return perf_counter() - begin
+def _effort_of_a_fit(case: Case) -> float:
+    """How many times as long a fit takes as one of few cells, roughly; by the number of cells, so that an audit can be repeated."""
+    model = case.many.model()
+    return max(model.partition.n_cells / FEW_CELLS, 1.0) if model.counts.kind == "dense" else 1.0
 
 
 def _asked(case: Case) -> bool:

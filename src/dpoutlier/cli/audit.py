@@ -66,7 +66,9 @@ def audit(
         cases = _cases(config)
         effort = QUICK if quick else FULL
         if runs is not None:
-            effort = replace(effort, most_runs=runs, most_elsewhere=runs, most_files=min(runs, effort.most_files))
+            effort = replace(
+                effort, most_runs=runs, most_elsewhere=runs, most_files=min(runs, effort.most_files), patient=True
+            )
         try:
             with share_done() as watch:
                 findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
