@@ -55,6 +55,7 @@ PLANTED = """
 import sys
 sys.path.insert(0, {here!r})
 import replay, targets
+replay.COMPILING = 0
 def run(data):
     {body}
 targets.TARGETS.clear()
