@@ -5,7 +5,7 @@ import pytest
 from dpoutlier.audit import run
 from dpoutlier.audit.cases import EPSILONS, TEETH, Case, standard_cases
 from dpoutlier.audit.configuration import Configuration
-from dpoutlier.audit.run import MANY, ONE, Effort, coins_for, has_room_for_canaries, run_audit, runs_for
+from dpoutlier.audit.run import MANY, ONE, Effort, coins_for, run_audit, runs_for
 
 FEW = Effort(most_runs=400, most_elsewhere=200, most_files=200, canaries=3_000, most_coins=20_000)
 SHARP = Effort(most_runs=100, most_elsewhere=100, most_files=50)
@@ -36,7 +36,7 @@ def test_no_claim_is_refuted(case):
     assert {one.channel for one in findings} == (
         {"counts", "scores"} if case.holder == "keyed" else {"counts", "scores", "file"}
     )
-    assert {one.method for one in findings} == ({MANY, ONE} if has_room_for_canaries(case) else {MANY})
+    assert {one.method for one in findings} == ({MANY} if case.one.buys_cells else {MANY, ONE})
     assert not [one for one in findings if one.refuted]
 
 

@@ -41,8 +41,7 @@ class Case:
 
     @property
     def holder(self) -> str:
-        given = self.many.arguments.get("holder", "auto")
-        return str(self.many.model().counts.kind if given == "auto" else given)
+        return self.many.holder
 
     @property
     def epsilon(self) -> float:

@@ -6,6 +6,7 @@ import tomllib
 import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from dpoutlier.guarantee import Neighbours, as_epsilon
 from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX
 
-__all__ = ["Configuration", "Same", "configuration_of_file", "made_rows"]
+__all__ = ["Configuration", "Same", "configuration_of_file", "coordinates", "made_rows"]
 
 NOT_THESE = ("ledger", "dataset", "unsafe_seed", "n_jobs")
 """Arguments that an audit sets itself: it spends no budget, since its rows are made up."""
@@ -60,6 +61,16 @@ class Configuration:
     @property
     def rows_per_person(self) -> int:
         return int(self.arguments.get("rows_per_person", 1))
+
+    @cached_property
+    def holder(self) -> str:
+        """The word for the holder of a fit, also where the number of cells decides."""
+        return self.model().counts.kind
+
+    @cached_property
+    def buys_cells(self) -> bool:
+        """Whether the cells of a fit follow from something that it buys: bounds, or a number of rows."""
+        return not {charge.purpose for charge in self.model().charges}.isdisjoint(("bounds", "number of rows"))
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
         return replace(self, arguments={**self.arguments, "epsilon": epsilon})
@@ -119,12 +130,18 @@ def made_rows(domain: Domain, places: NDArray[np.float64], person: str | None, p
 
 
 def _column(domain: Domain, j: int, places: NDArray[np.float64]) -> Any:
+    category, own = domain.category(j), coordinates(domain, j, places)
+    if category is None:
+        return own
+    levels = list(category.levels)
+    return pa.array([levels[int(number)] for number in own], pa.array(levels).type)
+
+
+def coordinates(domain: Domain, j: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Places between 0 and 1 as values of feature j, within the outer range if its bounds are bought; a level i is ``i + 1/2``."""
     category = domain.category(j)
     if category is not None:
-        levels = list(category.levels)
-        return pa.array(
-            [levels[min(int(place * len(levels)), len(levels) - 1)] for place in places], pa.array(levels).type
-        )
+        return np.minimum(np.floor(places * len(category.levels)), len(category.levels) - 1) + 0.5
     outer = domain.outer[j] if domain.outer is not None else None
     low, high = (domain.lower[j], domain.upper[j]) if outer is None else outer
     return low * (1 - places) + high * places

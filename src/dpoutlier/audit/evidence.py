@@ -50,9 +50,9 @@ def _hidden(law: DiscreteLaplace, tau: int, here: int, there: int) -> float:
 def other_releases(model: Model, worlds: Worlds) -> float:
     """Of a number of rows and of a histogram of scores that were bought. Bounds that were bought show in the cells."""
     total = 0.0
-    own, crowd = worlds.rows_per_person, 2 * worlds.crowd
+    own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:
-        if charge.purpose == "number of rows" and not worlds.replaces and model.n_hint is not None:
+        if charge.purpose == "number of rows" and not worlds.configuration.replaces and model.n_hint is not None:
             total += float(charge.rate) * (abs(model.n_hint - crowd) - abs(model.n_hint - crowd - own))
         if charge.purpose == "threshold" and model.score_histogram is not None:
             total += _of_histogram(model, worlds, float(charge.rate))
@@ -63,8 +63,8 @@ def _of_histogram(model: Model, worlds: Worlds, rate: float) -> float:
     histogram = model.score_histogram
     assert histogram is not None
     bins = bin_of(model.outlier_scores(worlds.positions(model)), histogram.levels)
-    own, crowd = worlds.rows_per_person, worlds.crowd
+    own, crowd = worlds.configuration.rows_per_person, worlds.crowd
     exact = np.zeros((2, len(histogram.counts)), np.int64)
-    for world, rows in enumerate(((crowd + own, crowd), (crowd, crowd + own * worlds.replaces))):
+    for world, rows in enumerate(((crowd + own, crowd), (crowd, crowd + own * worlds.configuration.replaces))):
         np.add.at(exact[world], bins, rows)
     return rate * float((np.abs(histogram.counts - exact[1]) - np.abs(histogram.counts - exact[0])).sum())

@@ -27,8 +27,7 @@ COUNTS, SCORES, FILE = "counts", "scores", "file"
 
 def channels_of(configuration: Configuration) -> tuple[str, ...]:
     """What can be seen of a fit: a secret file cannot."""
-    secret = configuration.arguments.get("holder") == "keyed" or configuration.model().counts.kind == "keyed"
-    return (COUNTS, SCORES) if secret else (COUNTS, SCORES, FILE)
+    return (COUNTS, SCORES) if configuration.holder == "keyed" else (COUNTS, SCORES, FILE)
 
 
 def observe(
@@ -58,7 +57,7 @@ class _Attacker:
 
     def __init__(self, configuration: Configuration) -> None:
         self.worlds, self.changed, self.questions = _known(Same(configuration))
-        self.moves = bool(configuration.domain().bought) or configuration.arguments.get("n_hint") == "buy"
+        self.moves = configuration.buys_cells
 
     def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, tuple[int, int]]:
         """Evidence, and a label for the counts and for all else."""

@@ -49,24 +49,20 @@ class Canaries:
     by_score: bool = False
     """Whether both places have a crowd: so that scores tell all counts apart."""
 
-    @property
-    def moved(self) -> bool:
-        return self.configuration.replaces
-
-    @property
-    def rows_each(self) -> int:
-        return self.configuration.rows_per_person
-
     def table(self, coins: NDArray[np.bool_]) -> Any:
         """Each person has a canary, as many times as a person may have rows; a crowd lies at all places."""
         own, people = self.places[:, 0][coins], np.flatnonzero(coins)
-        if self.moved:
+        if self.configuration.replaces:
             own = np.concatenate([own, self.places[:, 1][~coins]])
             people = np.concatenate([people, np.flatnonzero(~coins)])
-        crowd = self.places[:, : 1 + (self.moved or self.by_score)].reshape(-1, self.places.shape[2])
-        rows = np.concatenate([own.repeat(self.rows_each, axis=0), crowd.repeat(self.crowd, axis=0)])
+        crowd = self.places[:, : 1 + (self.configuration.replaces or self.by_score)].reshape(-1, self.places.shape[2])
+        rows = np.concatenate(
+            [own.repeat(self.configuration.rows_per_person, axis=0), crowd.repeat(self.crowd, axis=0)]
+        )
         others = len(coins) + np.arange(len(crowd) * self.crowd)
-        return self.configuration.table(rows, np.concatenate([people.repeat(self.rows_each), others]))
+        return self.configuration.table(
+            rows, np.concatenate([people.repeat(self.configuration.rows_per_person), others])
+        )
 
 
 def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = False) -> Canaries:
@@ -120,17 +116,19 @@ def guess_coins(canaries: Canaries, channels: tuple[str, ...], fit: int, seed: i
 
 def _weighed(canaries: Canaries, model: Model, noisy: NDArray[Any]) -> NDArray[np.float64]:
     noisy = noisy.reshape(canaries.cells.shape[:3])
-    here, there = (np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.rows_each, 0))
+    here, there = (
+        np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.configuration.rows_per_person, 0)
+    )
     ratios = log_ratios_of_counts(model, noisy, here, there).sum(axis=2)
-    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.moved else ratios[:, 0])
+    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.configuration.replaces else ratios[:, 0])
 
 
 def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
     """Whether the walk from each place ends at once, as plus or minus 1; of moved canaries the difference."""
-    places = canaries.places[:, : 1 + canaries.moved]
+    places = canaries.places[:, : 1 + canaries.configuration.replaces]
     points = made_points(canaries.configuration, places.reshape(-1, places.shape[2]))
     ended = (fitted.outlier_scores(points) == 0).reshape(places.shape[:2]).astype(float)
-    return np.asarray(ended[:, 0] - ended[:, 1] if canaries.moved else 2 * ended[:, 0] - 1)
+    return np.asarray(ended[:, 0] - ended[:, 1] if canaries.configuration.replaces else 2 * ended[:, 0] - 1)
 
 
 def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
@@ -139,11 +137,13 @@ def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
     assert isinstance(model.scorer, LogCounts)
     chains = way(canaries.places[:, 0], canaries.places[:, 1])
     points = made_points(canaries.configuration, chains.reshape(-1, chains.shape[2]))
-    code = _code_for(model, canaries.crowd, canaries.rows_each)
+    code = _code_for(model, canaries.crowd, canaries.configuration.rows_per_person)
     noisy, known = code.counts(fitted.outlier_scores(points).reshape(chains.shape[:2]))
-    here, there = (np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.rows_each, 0))
+    here, there = (
+        np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.configuration.rows_per_person, 0)
+    )
     ratios = np.where(known[..., np.newaxis], log_ratios_of_counts(model, noisy, here, there), 0.0).sum(axis=1)
-    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.moved else ratios[:, 0])
+    return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.configuration.replaces else ratios[:, 0])
 
 
 _codes: dict[tuple[Any, ...], Code] = {}

@@ -133,7 +133,7 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
         for world in (0, 1):
             yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
-    if not has_room_for_canaries(case):
+    if case.one.buys_cells:  # where canaries would lie is not known beforehand
         return
     coins = coins_for(case, effort)
     told_by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
@@ -151,11 +151,6 @@ def _fits(number: int, what: tuple[Any, ...], fits: int, seed: int | None) -> It
     for first in range(0, fits, each):
         some = min(each, fits - first)
         yield _Task(number, ONE, (*what, first, some, seed), 300 + 10.0 * some if some < CHUNK else 2.0 * some)
-
-
-def has_room_for_canaries(case: Case) -> bool:
-    """Whether their cells are known beforehand: they are not where a partition follows from something that is bought."""
-    return not case.one.domain().bought and case.one.arguments.get("n_hint") != "buy"
 
 
 def runs_for(case: Case, effort: Effort) -> tuple[int, int]:
@@ -196,8 +191,7 @@ def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | Non
 
 def _effort_of_a_fit(case: Case) -> float:
     """How many times as long a fit takes as one of few cells, roughly; by the number of cells, so that an audit can be repeated."""
-    model = case.many.model()
-    return max(model.partition.n_cells / FEW_CELLS, 1.0) if model.counts.kind == "dense" else 1.0
+    return max(case.many.model().partition.n_cells / FEW_CELLS, 1.0) if case.many.holder == "dense" else 1.0
 
 
 def _asked(case: Case) -> bool:

@@ -43,7 +43,7 @@ def _first_cells(worlds: Worlds) -> Questions:
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:
         ended = scores == 0
-        return float(ended[0]) - float(ended[1]) * worlds.replaces + other_releases(model, worlds)
+        return float(ended[0]) - float(ended[1]) * worlds.configuration.replaces + other_releases(model, worlds)
 
     return Questions(points, evidence)
 
@@ -53,7 +53,7 @@ def _plain(worlds: Worlds) -> Questions:
     points = made_points(worlds.configuration, np.stack([worlds.place, worlds.other]))
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:  # noqa: ARG001 - what was bought is on another scale
-        return float(scores[1] * worlds.replaces - scores[0])
+        return float(scores[1] * worlds.configuration.replaces - scores[0])
 
     return Questions(points, evidence)
 
@@ -89,7 +89,7 @@ def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.
     places = {tuple(cell): i for i, cell in enumerate(changed.ids.tolist())}
     where = np.array([places.get(tuple(cell), -1) for cell in ids.tolist()])
     here, there = (np.where(where >= 0, counts[where], 0) for counts in (changed.here, changed.there))
-    code = Code(model, scorer, worlds.crowd, worlds.rows_per_person)
+    code = Code(model, scorer, worlds.crowd, worlds.configuration.rows_per_person)
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:
         noisy, known = code.counts(scores)

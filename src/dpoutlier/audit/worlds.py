@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.audit.configuration import Configuration
+from dpoutlier.audit.configuration import Configuration, coordinates
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model import Model
 from dpoutlier.partitions.partition import CellIds
@@ -46,18 +46,10 @@ class Worlds:
     other: NDArray[np.float64]
     crowd: int
 
-    @property
-    def replaces(self) -> bool:
-        return self.configuration.replaces
-
-    @property
-    def rows_per_person(self) -> int:
-        return self.configuration.rows_per_person
-
     @cached_property
     def tables(self) -> tuple[Any, Any]:
         """The data with the person, and the data without, or with another in place."""
-        own = self.rows_per_person
+        own = self.configuration.rows_per_person
         if self.configuration.arguments.get("person") is not None:
             own += PAST_THE_CAP
         crowd = np.repeat([self.place, self.other], self.crowd, axis=0)
@@ -66,7 +58,7 @@ class Worlds:
         mine = np.zeros(own, np.int64)
         table = self.configuration.table
         with_row = table(np.concatenate([crowd, here]), np.concatenate([everyone, mine]))
-        if self.replaces:
+        if self.configuration.replaces:
             return with_row, table(np.concatenate([crowd, there]), np.concatenate([everyone, mine]))
         return with_row, table(crowd, everyone)
 
@@ -76,7 +68,7 @@ class Worlds:
 
     def changed(self, model: Model) -> Changed:
         """Which counts of this model differ, from what the attacker knows: all rows but one, and the partition."""
-        own = self.rows_per_person
+        own = self.configuration.rows_per_person
         cells = cells_of(model, np.stack([self.place, self.other]))
         ids, where = np.unique(cells.reshape(-1, 2), axis=0, return_inverse=True)
         here, there = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
@@ -84,7 +76,7 @@ class Worlds:
         np.add.at(here, at_place, self.crowd + own)
         np.add.at(here, at_other, self.crowd)
         np.add.at(there, at_place, self.crowd)
-        np.add.at(there, at_other, self.crowd + own * self.replaces)
+        np.add.at(there, at_other, self.crowd + own * self.configuration.replaces)
         differ = here != there
         return Changed(np.ascontiguousarray(ids[differ]), here[differ], there[differ])
 
@@ -99,17 +91,8 @@ def made_points(configuration: Configuration, places: NDArray[np.float64]) -> An
 
 def positions_of(model: Model, places: NDArray[np.float64]) -> NDArray[np.uint32]:
     """Places of the unit cube on the model's lattice: the same rows as :func:`made_rows` makes of them."""
-    domain = model.domain
-    columns = []
-    for j in range(domain.n_features):
-        category = domain.category(j)
-        if category is not None:
-            columns.append(np.minimum(np.floor(places[:, j] * len(category.levels)), len(category.levels) - 1) + 0.5)
-            continue
-        outer = domain.outer[j] if domain.outer is not None else None
-        low, high = (domain.lower[j], domain.upper[j]) if outer is None else outer
-        columns.append(low * (1 - places[:, j]) + high * places[:, j])
-    return Rows(columns, domain)[:]
+    columns = [coordinates(model.domain, j, places[:, j]) for j in range(model.domain.n_features)]
+    return Rows(columns, model.domain)[:]
 
 
 def cells_of(model: Model, places: NDArray[np.float64]) -> CellIds:
