@@ -1,0 +1,51 @@
+"""What is told of a planted bug, and the tests that catch several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planted import Patch
+
+__all__ = ["PlantedBug"]
+
+
+@dataclass(frozen=True)
+class PlantedBug:
+    """A small patch of the package that breaks its promise."""
+
+    part: str
+    """Of what the promise rests on."""
+    name: str
+    summary: str
+    file: str
+    """Below src/dpoutlier."""
+    old: str
+    """A text that is in the file once."""
+    new: str
+    caught_by: str
+    """The test, as pytest names it."""
+    seen: str
+    """Where such a bug was seen outside of this project."""
+    source: str
+    """A paper, or an issue as owner/repository#number; empty if there is none."""
+    more: tuple[Patch, ...] = ()
+    """What else must be patched."""
+
+    @property
+    def patches(self) -> tuple[Patch, ...]:
+        return (Patch(self.file, self.old, self.new), *self.more)
+
+
+UNKNOWN = "No public case known to us."
+
+EXACT, HOLDERS, REPLAY = "tests/test_privacy_exact.py", "tests/test_holders.py", "tests/test_neighbour_replay.py"
+LEDGER_COSTS, LEDGER_FITS = "tests/ledger/test_ledger_costs.py", "tests/ledger/test_ledger_fits.py"
+LAW_OF_A_FIT = "tests/test_noise.py::test_what_a_fit_releases_has_the_noise_that_was_charged[grid]"
+ALL_PARTS = f"{EXACT}::test_all_parts_together_cost_at_most_epsilon[add-or-remove-one-1-forest]"
+BOUGHT_BOUNDS = (
+    "tests/test_real_tables.py::test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
+    "[add-or-remove-one-1-marginals]"
+)
+NO_ROWS = "tests/test_cli.py::test_a_header_without_a_line_end_is_a_file_of_no_rows"
+FIRST_BIN = "tests/test_cli.py::test_values_that_do_not_parse_count_in_the_first_bin"
+CONFUSED = "tests/test_modelfile.py::test_secret_and_publishable_files_cannot_be_confused"
