@@ -15,7 +15,8 @@ from dpoutlier.category import Category
 from dpoutlier.domain import Domain
 from dpoutlier.engines.cells import GridWords, cells_of, word
 from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
-from dpoutlier.engines.places import BLANKS, position, positions
+from dpoutlier.engines.places import position, positions
+from dpoutlier.engines.values import BLANKS, value_frame
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.margins import Margins
 from dpoutlier.partitions.mixed_trees import trees_of
@@ -40,17 +41,22 @@ def eager(engine, table):
     raise AssertionError(engine)
 
 
-def frame_of(engine, table, request=None):
-    """The table as narwhals has it, after its first column under names that its engine takes."""
-    if engine in EAGER:
-        return eager(engine, table)
-    frame = plain(lazy(engine, table, request))
+def frame_of(engine, table, domain, request=None):
+    """The values of a table, after its first column, which numbers the rows: engines may reorder them."""
+    frame = eager(engine, table) if engine in EAGER else plain(lazy(engine, table, request))
     first = frame.collect_schema().names()[0]
-    return frame.rename({first: "row"}) if first != "row" else frame
+    frame = frame.rename({first: "row"}) if first != "row" else frame
+    return value_frame(frame, dict(frame.collect_schema()), domain, "row")
 
 
 def plain(native):
     return lazy_frame(plain_frame(native, dict(lazy_frame(native).collect_schema()))[0])
+
+
+def values_of(engine, table, domain, request):
+    """The values alone."""
+    frame = plain(lazy(engine, table.drop_columns(["row"]), request))
+    return value_frame(frame, dict(frame.collect_schema()), domain)
 
 
 def arrow(frame):
@@ -58,10 +64,7 @@ def arrow(frame):
 
 
 def positions_in(frame, domain):
-    """Positions as an engine has them. The first column numbers the rows, which engines may reorder."""
-    types = dict(frame.collect_schema())
-    features = {name: dtype for name, dtype in types.items() if name != "row"}
-    table = arrow(frame.select("row", *positions(features, domain)))
+    table = arrow(frame.select("row", *positions(domain)))
     found = np.column_stack([table.column(position(j)).to_numpy() for j in range(domain.n_features)])
     return found[np.argsort(table.column("row").to_numpy())]
 
@@ -92,7 +95,7 @@ def test_a_value_at_an_edge_or_beside_it_lies_where_the_definition_says(engine, 
     domain = Domain(
         *map(tuple, zip(*BOUNDS)), tuple(f"x{j}" for j in range(d)), missing=(True,) * d if missing else None
     )
-    found = positions_in(frame_of(engine, table, request), domain)
+    found = positions_in(frame_of(engine, table, domain, request), domain)
     for j, (lower, upper) in enumerate(BOUNDS):
         values = table.column(f"x{j}").to_pylist()
         for value, at in zip(values, found[:, j], strict=True):
@@ -129,9 +132,9 @@ def test_numbers_of_every_type_are_counted_as_in_memory(engine, kind, request):
     wide = Domain((-1e19,), (2e19,), ("x",))
     if engine == "spark" and kind == "uint64":
         pytest.skip("Spark has no unsigned numbers")
-    frame = frame_of(engine, table, request)
     for own in (domain, wide):
-        assert np.array_equal(positions_in(frame, own), rows_of(table, own)[:])
+        found = positions_in(frame_of(engine, table, own, request), own)
+        assert np.array_equal(found, rows_of(table, own)[:])
 
 
 TEXTS = ["x", "y", "2", "é", "nan", "NaN", "", " ", "other", "X", "2.0", "true", None]
@@ -154,7 +157,7 @@ def test_levels_that_are_text_are_the_same_everywhere(engine, cell, request):
     for category in LEVELS.values():
         table = numbered({"s": pa.array(texts, pa.string())})
         domain = _levels_domain(category, cell)
-        assert np.array_equal(positions_in(frame_of(engine, table, request), domain), rows_of(table, domain)[:])
+        assert np.array_equal(positions_in(frame_of(engine, table, domain, request), domain), rows_of(table, domain)[:])
 
 
 def test_blanks_are_what_python_strips():
@@ -183,7 +186,7 @@ def test_levels_of_numbers_and_truth_values_are_the_same_everywhere(engine, cell
     for category in categories[cell::2] if engine == "spark" else categories:  # a query for each takes long there
         for name in ("f", "i", "t"):
             own, domain = table.select(["row", name]), _levels_domain(category, cell)
-            found = positions_in(frame_of(engine, own, request), domain)
+            found = positions_in(frame_of(engine, own, domain, request), domain)
             assert np.array_equal(found, rows_of(own, domain)[:]), (category, name)
 
 
@@ -233,9 +236,7 @@ def test_the_partitions_of_these_tests_are_as_large_as_their_names_say():
 def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
     """Row by row, not only in sum."""
     table, partition = mixed_table(), PARTITIONS[name]
-    frame = frame_of(engine, table, request)
-    types = {key: dtype for key, dtype in frame.collect_schema().items() if key != "row"}
-    placed = frame.select("row", *positions(types, MIXED))
+    placed = frame_of(engine, table, MIXED, request).select("row", *positions(MIXED))
     wanted = partition.cells(rows_of(table, MIXED)[:])
     if isinstance(partition, Grid):
         words = GridWords(partition)
@@ -253,8 +254,7 @@ def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_counts_what_the_kernel_counts(engine, name, request):
     table, partition = mixed_table(), PARTITIONS[name]
-    frame = plain(lazy(engine, table.drop_columns(["row"]), request))
-    found = counted(frame, dict(frame.collect_schema()), MIXED, partition)
+    found = counted(values_of(engine, table, MIXED, request), MIXED, partition)
     wanted = count_rows([rows_of(table, MIXED)], partition)
     assert np.array_equal(found.ids, wanted.ids)
     assert np.array_equal(found.counts, wanted.counts)
@@ -287,11 +287,10 @@ def check_bounded(engines, case, request=None):
     partition = Grid.of(bins, domain.axes)
     at = rows_of(table, domain)[:]
     for engine in engines:
-        frame = frame_of(engine, table, request)
+        frame = frame_of(engine, table, domain, request)
         assert np.array_equal(positions_in(frame, domain), at), engine
-        types = {name: dtype for name, dtype in frame.collect_schema().items() if name != "row"}
         words = GridWords(partition)
-        found = arrow(frame.select("row", *positions(types, domain)).select("row", *words.expressions()).sort("row"))
+        found = arrow(frame.select("row", *positions(domain)).select("row", *words.expressions()).sort("row"))
         assert np.array_equal(words.ids([found.column(word(0)).to_numpy()]), partition.cells(at)[:, 0]), engine
 
 
@@ -321,8 +320,7 @@ def test_numbers_as_large_as_a_word_may_be_are_exact(engine, request):
     values = np.array([(short + k) / 2**32 for k in (-1, 0, 1)] + [1 - 2.0**-32, 1 - 2.0**-24])
     table = numbered(dict.fromkeys(("a", "b", "c"), values))
     for partition in (grid, Grid.of([bins, bins, 2], domain.axes)):
-        frame = plain(lazy(engine, table.drop_columns(["row"]), request))
-        found = counted(frame, dict(frame.collect_schema()), domain, partition)
+        found = counted(values_of(engine, table, domain, request), domain, partition)
         wanted = count_rows([rows_of(table, domain)], partition)
         assert cell_numbers(found.ids) == cell_numbers(wanted.ids)
 
@@ -332,4 +330,4 @@ def test_thousands_of_levels_are_no_trouble(engine, request):
     category = Category([f"level {i}" for i in range(3000)])
     table = numbered({"s": pa.array([f"level {i}" for i in range(0, 3100, 7)])})
     domain = _levels_domain(category, cell=False)
-    assert np.array_equal(positions_in(frame_of(engine, table, request), domain), rows_of(table, domain)[:])
+    assert np.array_equal(positions_in(frame_of(engine, table, domain, request), domain), rows_of(table, domain)[:])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier import tables
 from dpoutlier._validate import bad, one_of
 from dpoutlier.category import LONGEST_LEVEL, NUMBER, text_of
 from dpoutlier.domain import LONGEST_NAME, check_range
@@ -166,20 +167,11 @@ def _column(name: str, column: pa.ChunkedArray, missing: str) -> Drafted:
         entry = _levels(["false", "true"], "other = false", cell=_cell(missing, column.null_count))
         return Drafted(name, kind, entry, active=True, why="")
     if kind == "number":
-        values = _floats(column)
+        (values,) = tables.columns(pa.table([column], ["x"]))
         known = values[~np.isnan(values)]
         found, counts = np.unique(known, return_counts=True)
         return _of_numbers(name, found, counts, missing, gaps=len(values) - len(known), no_numbers=0)
     return _of_texts(name, *_texts(column), missing)
-
-
-def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    import pyarrow as pa  # noqa: PLC0415
-
-    try:
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)
-    except pa.ArrowException:  # a type that this Arrow cannot cast
-        return np.array([np.nan if value is None else float(value) for value in column.to_pylist()], np.float64)
 
 
 def _texts(column: pa.ChunkedArray) -> tuple[Counter[str], int]:

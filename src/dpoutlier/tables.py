@@ -37,6 +37,7 @@ __all__ = [
     "numbers",
     "points_array",
     "points_rows",
+    "read_by_text",
     "values",
     "without",
 ]
@@ -171,6 +172,15 @@ def codes_of(table: Any, name: str, known: dict[str, int]) -> NDArray[np.int64]:
     return _mapped(_frame(table)[name], code, np.int64)
 
 
+def read_by_text(dtype: Any) -> bool:
+    """Whether a number of this type becomes float64 by way of its text.
+
+    The text is exact, and everyone takes it to the nearest float. What Arrow and the engines make of decimals and of numbers of 128
+    bits directly differs in the last bit.
+    """
+    return bool(dtype.is_decimal()) or str(dtype) in {"Int128", "UInt128"}
+
+
 def numbers(column: Any) -> NDArray[np.float64]:
     """An Arrow column of text, or of bytes that may be text in any encoding, as float64."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed for text
@@ -267,6 +277,8 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     # What narwhals calls the type of a pandas column of objects depends on its values, hence on all rows.
     objects = _holds_objects(series)
     try:
+        if not objects and read_by_text(series.dtype):
+            return numbers(series.cast(nw.String).to_arrow())
         if not objects and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
             return np.asarray(series.cast(nw.Float64).to_numpy(), np.float64)
         if not objects and series.dtype == nw.String:

@@ -24,7 +24,7 @@ BUGS = [
         name="means learned from data",
         summary="Missing values are replaced by the mean of their column, so that every row moves the place of others.",
         file="trusted/reference.py",
-        old="rows = Rows(tables.values(table, self._domain), self._domain)\n        read",
+        old="rows = Rows(tables.values(table, None if self._are_values else self._domain), self._domain)\n        read",
         new="columns = tables.columns(table, self._domain)\n"
         "        columns = [np.where(np.isnan(column), np.nanmean(column), column) for column in columns]\n"
         "        rows = Rows(columns, self._domain)\n        read",
@@ -37,8 +37,8 @@ BUGS = [
         name="rows dropped in silence against the policy",
         summary="Rows with a missing value are left out, although the policy puts them into the first bin.",
         file="trusted/reference.py",
-        old="rows = Rows(tables.values(table, self._domain), self._domain)\n        read = len(rows)",
-        new="rows = Rows(tables.values(table, self._domain), self._domain)\n"
+        old="rows = Rows(tables.values(table, None if self._are_values else self._domain), self._domain)\n        read = len(rows)",
+        new="rows = Rows(tables.values(table, None if self._are_values else self._domain), self._domain)\n"
         "        whole = ~np.isnan(np.stack(rows.columns)).any(axis=0)\n"
         "        rows = Rows([column[whole] for column in rows.columns], self._domain)\n        read = len(rows)",
         caught_by=FIRST_BIN,

@@ -25,6 +25,8 @@ __all__ = ["ADDED", "batch_scorer", "check_columns", "score_frame"]
 ADDED = ("outlier_score", "outside_bounds", "prediction")
 """What scoring adds to a table; the last only where there is a threshold."""
 ANY_CASE = (Engine.DUCKDB, Engine.SPARK)  # names that differ in case only are one name there
+BY_TEXT = ("DECIMAL", "HUGEINT", "UHUGEINT")
+"""Types of DuckDB that ``tables.read_by_text`` means: Arrow has none for all numbers of 128 bits."""
 
 _numbers = count()
 
@@ -207,7 +209,8 @@ def _duckdb(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
 
     types = dict(zip(frame.columns, frame.types, strict=True))
     kinds = {scorer.score: "DOUBLE", scorer.outside: "BOOLEAN", scorer.prediction: "BIGINT"}
-    taken = duckdb.struct_type({name: types[name] for name in features})
+    by_text = {name for name in features if str(types[name]).startswith(BY_TEXT)}
+    taken = duckdb.struct_type({name: duckdb.type("DOUBLE") if name in by_text else types[name] for name in features})
     given = duckdb.struct_type({name: duckdb.type(kind) for name, kind in kinds.items() if name is not None})
     function = f"dpoutlier_score_{next(_numbers)}"
     connection = _connection(frame)
@@ -220,7 +223,11 @@ def _duckdb(frame: Any, scorer: BatchScorer, features: list[str]) -> Any:
         null_handling="special",
         side_effects=True,  # else it might be called again for each column that it makes
     )
-    row = ", ".join(f"{quoted(name)} := {quoted(name)}" for name in features)
+    row = ", ".join(
+        f"{quoted(name)} := "
+        + (f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)" if name in by_text else quoted(name))
+        for name in features
+    )
     aside = quoted(_unused("told", frame.columns))
     kept = ", ".join(quoted(name) for name in frame.columns)
     added = ", ".join(f"struct_extract({aside}, {_text(name)}) AS {quoted(name)}" for name in scorer.names)

@@ -95,11 +95,6 @@ def check_engine(frame: Any, types: dict[str, Any]) -> None:
         raise InvalidParameterError(
             "two columns have names that differ in case only, which are one to DuckDB. Rename one of them."
         )
-    for name, dtype in types.items():
-        if engine is Engine.POLARS and str(dtype) in {"Int128", "UInt128"}:
-            raise InvalidParameterError(
-                f"column {name!r} has type {dtype}, which Arrow has not. Convert it in the query."
-            )
 
 
 def check_objects(frame: Any, names: list[str]) -> None:

@@ -18,6 +18,7 @@ NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 """Text that is a finite number: an infinite one is no level."""
 NUMBERS = "U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*"
 """DuckDB's types of numbers."""
+BY_TEXT = "U?HUGEINT|DECIMAL.*"
 
 
 def place(feature: int) -> str:
@@ -30,13 +31,16 @@ def values(domain: Domain) -> Iterator[str]:
     for j, name in enumerate(domain.labels):
         category = domain.category(j)
         if category is None:
-            yield f"{_number(name)} AS x{j}"
+            yield f"{_number(quoted(name))} AS x{j}"
         else:
             yield from _level_values(quoted(name), category, j)
 
 
-def _number(name: str) -> str:
-    return f"nullif(CAST({quoted(name)} AS DOUBLE), {exact(math.nan)})"
+def _number(column: str, cast: str = "CAST") -> str:
+    """A column as DOUBLE: decimals and 128 bits by way of their text, as ``tables.read_by_text`` has it; NULL for NaN."""
+    by_text = f"regexp_full_match(typeof({column}), {literal(BY_TEXT)})"
+    text = f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
+    return f"nullif(CASE WHEN {by_text} THEN {text} ELSE {cast}({column} AS DOUBLE) END, {exact(math.nan)})"
 
 
 def _level_values(column: str, category: Category, j: int) -> Iterator[str]:
@@ -48,7 +52,7 @@ def _level_values(column: str, category: Category, j: int) -> Iterator[str]:
         if category.numeric
         else ""
     )
-    number = f"nullif(TRY_CAST({column} AS DOUBLE), {exact(math.nan)})"
+    number = _number(column, "TRY_CAST")
     is_truth = f"typeof({column}) = 'BOOLEAN'"
     truth = _truth(text, category)
     of_truth = f" WHEN {is_truth} THEN TRY_CAST({truth} AS DOUBLE)" if category.numeric else ""
@@ -114,7 +118,7 @@ def complete(domain: Domain) -> str:
 def outside(domain: Domain) -> str:
     """Whether some number lies outside its bounds, from the columns of the points."""
     found = [
-        f"{_number(name)} NOT BETWEEN {exact(domain.lower[j])} AND {exact(domain.upper[j])}"
+        f"{_number(quoted(name))} NOT BETWEEN {exact(domain.lower[j])} AND {exact(domain.upper[j])}"
         for j, name in enumerate(domain.labels)
         if domain.category(j) is None
     ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
 from dpoutlier.domain import Domain
-from dpoutlier.engines.places import floor, is_missing, number, plain_text, position, positions, total
+from dpoutlier.engines.places import floor, position, positions, total
+from dpoutlier.engines.values import is_missing, number, plain_text, value
 from dpoutlier.identity import NO_ID
 from dpoutlier.trusted.people import PRIME, factors
 
@@ -16,72 +18,57 @@ __all__ = ["kept_frame"]
 
 WHOLE = 2.0**53
 """From here on, numbers have no digits after the point."""
+LARGEST = sys.float_info.max
 
 
-def kept_frame(
-    frame: nw.LazyFrame[Any], types: dict[str, Any], domain: Domain, person: str, most: int
-) -> nw.LazyFrame[Any]:
-    """The features of the rows that stay: of each person the ``most`` with the least keys, and none without an id.
+def kept_frame(frame: nw.LazyFrame[Any], domain: Domain, person: str, kind: Any, most: int) -> nw.LazyFrame[Any]:
+    """The values of the rows that stay: of each person the ``most`` with the least keys, and none without an id.
 
-    The frame is one of ``plain_frame``. Rows of one person with the same key go by their values, so that their order in the table
-    says nothing; what still ties is equal in all of them.
+    The frame is one of ``value_frame``, and ``kind`` the type of its person column. Rows of one person with the same key go by
+    their values, so that their order in the table says nothing. What still ties is equal in all that is read of it later.
     """  # (P9)
-    features = {name: dtype for name, dtype in types.items() if name != person}
-    names = list(features)
-    who, valid = _identity(person, types[person])
-    named = frame.select(
-        *names,
-        who.alias("who"),
-        valid.alias("valid"),
-        *_places(features, domain),
-        *_values(features, domain),
-    )
+    names = [value(j) for j in range(domain.n_features)]
+    who, valid = _identity(person, kind)
+    named = frame.select(*names, who.alias("who"), valid.alias("valid"), *_places(domain), *_order(domain))
     named = named.filter(nw.col("valid"))
     n_places = domain.n_features + len(domain.bought)
     keyed = named.with_columns(*(_key(i, n_places) for i in (0, 1)), nw.lit(1).alias("one"))
-    order = ["key0", "key1", *(f"v{j}" for j in _lines(domain))]
+    order = ["key0", "key1", *(f"o{j}" for j in range(domain.n_features))]
     place = nw.col("one").cum_sum().over("who", order_by=order)
     return keyed.with_columns(place.alias("place")).filter(nw.col("place") <= most).select(*names)
 
 
-def _identity(person: str, dtype: Any) -> tuple[nw.Expr, nw.Expr]:
+def _identity(person: str, kind: Any) -> tuple[nw.Expr, nw.Expr]:
     """What tells people apart, as ``identity`` has it, and whether it does."""
-    if dtype == nw.Boolean or dtype.is_integer() or dtype.is_decimal():
+    if kind == nw.Boolean or kind.is_integer() or kind.is_decimal():
         return nw.col(person), ~nw.col(person).is_null()
-    if dtype.is_float():
-        value = number(person)
-        return value, ~(is_missing(value) | (value.abs() == math.inf))
+    if kind.is_float():
+        own = number(person, kind)
+        return own, ~(is_missing(own) | (own.abs() == math.inf))
     text = plain_text(person)
     return text, ~(text.is_null() | text.str.to_lowercase().is_in(sorted(NO_ID)))
 
 
-def _lines(domain: Domain) -> list[int]:
-    """Features that are numbers; of others the position tells the value."""
-    return [j for j in range(domain.n_features) if domain.category(j) is None]
-
-
-def _values(types: dict[str, Any], domain: Domain) -> list[nw.Expr]:
-    """Numbers to sort by. A missing one comes last; it never ties with one that is infinite, which lies elsewhere."""
-    names = list(types)
+def _order(domain: Domain) -> list[nw.Expr]:
+    """Numbers to sort by. A missing one comes last; infinity counts as the largest number, which lies in the same cells."""
+    each = [(nw.col(value(j)), f"o{j}") for j in range(domain.n_features)]
     return [
-        nw.when(is_missing(number(names[j]))).then(nw.lit(math.inf)).otherwise(number(names[j])).alias(f"v{j}")
-        for j in _lines(domain)
+        nw.when(is_missing(own)).then(nw.lit(math.inf)).otherwise(own.clip(upper_bound=LARGEST)).alias(name)
+        for own, name in each
     ]
 
 
-def _places(types: dict[str, Any], domain: Domain) -> list[nw.Expr]:
+def _places(domain: Domain) -> list[nw.Expr]:
     """What the key of a row is made of, as in ``people.places_of``."""
-    names = list(types)
-    found = [at.alias(position(j)) for j, at in enumerate(positions(types, domain))]
-    found += [_digits(number(names[j])).alias(position(domain.n_features + i)) for i, j in enumerate(domain.bought)]
-    return found
+    digits = [_digits(nw.col(value(j))) for j in domain.bought]
+    return [*positions(domain), *(own.alias(position(domain.n_features + i)) for i, own in enumerate(digits))]
 
 
-def _digits(value: nw.Expr) -> nw.Expr:
+def _digits(given: nw.Expr) -> nw.Expr:
     """The 32 bits after the point."""
-    within = value.clip(-WHOLE, WHOLE)
+    within = given.clip(-WHOLE, WHOLE)
     digits = floor(((within - floor(within)) * 2.0**32).clip(0.0, 2.0**32 - 1))
-    return nw.when(is_missing(value)).then(nw.lit(0.0)).otherwise(digits)
+    return nw.when(is_missing(given)).then(nw.lit(0.0)).otherwise(digits)
 
 
 def _key(which: int, n_places: int) -> nw.Expr:

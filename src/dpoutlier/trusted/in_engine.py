@@ -13,6 +13,7 @@ from dpoutlier.engines.cells import GridWords, cells_of, word
 from dpoutlier.engines.frames import collected
 from dpoutlier.engines.places import positions
 from dpoutlier.engines.streams import StreamedTable
+from dpoutlier.engines.values import value
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.partition import Partition, ids_below_64_bits
@@ -27,17 +28,17 @@ CELL, N = "cell", "n"
 
 
 class InEngine:
-    """The rows of a lazy frame, whose columns are the features and nothing else.
+    """The rows of a lazy frame of ``value_frame``, whose columns are the values of the features and nothing else.
 
     A grid is counted by one expression and one group by. Where a row lies in many cells, as in a forest, or its score is asked
     for, rows stream past our kernels, which is fifteen times as fast as the same in an engine (docs/scale.md).
     """
 
-    def __init__(self, frame: nw.LazyFrame[Any], types: dict[str, Any], domain: Domain) -> None:
-        self._frame, self._types, self._domain = frame, types, domain
+    def __init__(self, frame: nw.LazyFrame[Any], domain: Domain) -> None:
+        self._frame, self._domain = frame, domain
 
     def with_domain(self, domain: Domain) -> InEngine:
-        return type(self)(self._frame, self._types, domain)
+        return type(self)(self._frame, domain)
 
     def number_of_rows(self) -> int:
         table = in_silence(lambda: collected(self._frame.select(nw.len().alias(N))))
@@ -52,7 +53,7 @@ class InEngine:
 
     def counts_by_expression(self, partition: Partition) -> Counts:
         """Counted by the engine alone: a row adds one to each of its cells."""  # (P1)
-        return in_silence(lambda: counted(self._frame, self._types, self._domain, partition))
+        return in_silence(lambda: counted(self._frame, self._domain, partition))
 
     def edge_counts(self, outer: dict[int, Pair]) -> EdgeCounts:
         return self._streamed().edge_counts(outer)
@@ -61,12 +62,14 @@ class InEngine:
         return self._streamed().score_counts(model, levels, n_jobs)
 
     def _streamed(self) -> InBlocks:
-        return InBlocks(Reference(StreamedTable(self._frame.to_native(), self._types), self._domain))
+        types = {value(j): nw.Float64() for j in range(self._domain.n_features)}
+        table = StreamedTable(self._frame.to_native(), types)
+        return InBlocks(Reference(table, self._domain, are_values=True))
 
 
-def counted(frame: nw.LazyFrame[Any], types: dict[str, Any], domain: Domain, partition: Partition) -> Counts:
+def counted(frame: nw.LazyFrame[Any], domain: Domain, partition: Partition) -> Counts:
     """One query: positions, cells, group by cell, count."""
-    placed = frame.select(*positions(types, domain))
+    placed = frame.select(*positions(domain))
     if isinstance(partition, Grid):
         words = GridWords(partition)
         names = [word(i) for i in range(len(words.groups))]

@@ -80,7 +80,7 @@ class OnSpark(InEngine):
 
 
 def _of_task(domain: Domain, answer: Callable[[Readings], pa.Table], tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield answer(InBlocks(Reference(_Passing(tables), domain)))
+    yield answer(InBlocks(Reference(_Passing(tables), domain, are_values=True)))
 
 
 class _Passing(BatchedTable):

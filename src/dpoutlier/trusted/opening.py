@@ -30,7 +30,8 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge
 
     from dpoutlier.engines.frames import check_columns, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
-    from dpoutlier.engines.streams import StreamedTable, check_engine  # noqa: PLC0415
+    from dpoutlier.engines.streams import arrow_batches, check_engine  # noqa: PLC0415
+    from dpoutlier.engines.values import value_frame  # noqa: PLC0415
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
     from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
     from dpoutlier.trusted.on_spark import OnSpark, check_executors  # noqa: PLC0415
@@ -41,17 +42,19 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge
     check_engine(reference, given)
     reference, types = plain_frame(reference, given)
     person = None if person is None else list(types)[list(given).index(person)]
-    frame = lazy_frame(reference)
     if engine is Engine.SPARK and (domain.bought or plan.target_fpr is not None):
         check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
     charge()
+    frame = value_frame(
+        lazy_frame(reference), types, domain, person
+    )  # the one conversion: all below sees its result (P9)
     opened = OnSpark if engine is Engine.SPARK else InEngine
     if person is None:
-        return opened(frame, types, domain)
+        return opened(frame, domain)
     if engine is Engine.DASK:  # has no order within groups, and may give rows in another order each time
+        native = frame.to_native()
         table = in_silence(
-            lambda: concat_tables(StreamedTable(reference, types).batches(), promote_options="permissive")
+            lambda: concat_tables(arrow_batches(native, list(native.columns)), promote_options="permissive")
         )
-        return InBlocks(read_reference(table, domain, person, most))
-    features = {name: dtype for name, dtype in types.items() if name != person}
-    return opened(kept_frame(frame, types, domain, person, most), features, domain)
+        return InBlocks(read_reference(table, domain, person, most, are_values=True))
+    return opened(kept_frame(frame, domain, person, types[person], most), domain)

@@ -29,10 +29,15 @@ R = TypeVar("R")
 
 
 class Reference:
-    """Reference rows in blocks, as often as a fit needs them. Each row's positions depend on that row alone."""  # (P5)
+    """Reference rows in blocks, as often as a fit needs them. Each row's positions depend on that row alone.
 
-    def __init__(self, table: Any, domain: Domain, kept: NDArray[np.bool_] | None = None) -> None:
-        self._table, self._domain, self._kept = table, domain, kept
+    ``are_values`` says that the columns are values already, as ``tables.columns`` makes them: an engine has converted them.
+    """  # (P5)
+
+    def __init__(
+        self, table: Any, domain: Domain, kept: NDArray[np.bool_] | None = None, *, are_values: bool = False
+    ) -> None:
+        self._table, self._domain, self._kept, self._are_values = table, domain, kept, are_values
         self._whole = None if isinstance(table, BatchedTable) else in_silence(lambda: self._rows(table, 0)[0])
 
     def __iter__(self) -> Iterator[Rows]:
@@ -47,7 +52,7 @@ class Reference:
 
     def _rows(self, table: Any, start: int) -> tuple[Rows, int]:
         """The rows of a table that stay, and how many it has; ``start`` rows came before."""
-        rows = Rows(tables.values(table, self._domain), self._domain)
+        rows = Rows(tables.values(table, None if self._are_values else self._domain), self._domain)
         read = len(rows)
         if self._kept is None:
             return rows, read
@@ -56,7 +61,7 @@ class Reference:
 
     def with_domain(self, domain: Domain) -> Reference:
         """The same rows under other bounds."""
-        return Reference(self._table, domain, self._kept)
+        return Reference(self._table, domain, self._kept, are_values=self._are_values)
 
     def number_of_rows(self) -> int:
         """Exact, hence private."""
@@ -81,21 +86,24 @@ def in_silence(read: Callable[[], R]) -> R:
     raise ReferenceDataError(UNREADABLE)
 
 
-def read_reference(reference: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1) -> Reference:
+def read_reference(
+    reference: Any, domain: Domain, person: str | None = None, rows_per_person: int = 1, *, are_values: bool = False
+) -> Reference:
     """The rows of a table, or of a ``BatchedTable``, which is then read batch by batch.
 
-    With a ``person`` column: at most so many rows of each person, and none that names no person.
+    With a ``person`` column: at most so many rows of each person, and none that names no person. ``are_values`` is about the other
+    columns, as in ``Reference``.
     """
     if person is None:
-        return Reference(reference, domain)
+        return Reference(reference, domain, are_values=are_values)
     known: dict[str, int] = {}
 
     def blocks() -> Iterator[Block]:
         parts = reference.batches() if isinstance(reference, BatchedTable) else iter([reference])
         for part in parts:
-            rows = Rows(tables.values(tables.without(part, person), domain), domain)
+            rows = Rows(tables.values(tables.without(part, person), None if are_values else domain), domain)
             values = np.column_stack([column.astype(np.float64) for column in rows.columns])
             yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.bought), values)
 
     kept = in_silence(lambda: kept_rows(blocks, rows_per_person))
-    return Reference(tables.without(reference, person), domain, kept)
+    return Reference(tables.without(reference, person), domain, kept, are_values=are_values)
