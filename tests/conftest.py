@@ -1,5 +1,6 @@
 """Shared by all tests: seeded noise and seeded hypothesis, so that a run can be repeated."""
 
+import itertools
 import re
 import sys
 import zlib
@@ -11,6 +12,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parent))  # naive.py and strategies.py
 sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))  # heap, the first kernel
 
+from dpoutlier import _warn
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from shared_data import DATA
 from spark_session import spark
@@ -39,6 +41,8 @@ def pytest_collection_modifyitems(items):
         if "spark" in item.nodeid.lower():
             item.add_marker(pytest.mark.slow)
 
+
+_warn._fits = itertools.count(3)  # that a process fits a second time is told in test_warnings, and nowhere else
 
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")

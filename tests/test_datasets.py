@@ -179,6 +179,10 @@ def _arff(columns, rows):
     return "\n".join([*lines, "@DATA", *(",".join(row) for row in rows), ""]).encode()
 
 
+RETRIES = pytest.mark.filterwarnings("ignore:Invalid cache", "ignore:A network error", "ignore:OpenML")
+"""What scikit-learn says when it asks OpenML again."""
+
+
 @pytest.fixture
 def openml(data, tmp_path, monkeypatch):
     """A server that answers as OpenML does; requests to OpenML go there, and are kept under a data home of their own."""
@@ -259,6 +263,7 @@ def test_openml_s_copy_is_the_same_data_and_is_fetched_once(name, openml):
     assert len(asked) == n_asked
 
 
+@RETRIES
 @needs_data
 def test_a_download_with_a_wrong_checksum_is_refused(openml):
     _, broken = openml
@@ -267,6 +272,7 @@ def test_a_download_with_a_wrong_checksum_is_refused(openml):
         load_dataset(dataset_named("pima"), None)
 
 
+@RETRIES
 @needs_data
 @pytest.mark.parametrize("damage", ["truncated", "other json", "another column"])
 def test_a_damaged_answer_of_openml_is_an_error_with_a_remedy(damage, openml):
@@ -276,6 +282,7 @@ def test_a_damaged_answer_of_openml_is_an_error_with_a_remedy(damage, openml):
         load_dataset(dataset_named("heart"), None)
 
 
+@RETRIES
 def test_without_a_network_the_error_says_what_to_do(tmp_path, monkeypatch):
     def unreachable(*_args, **_kwargs):
         raise OSError("no route to host")

@@ -12,6 +12,7 @@ PAGES = sorted(
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
+@pytest.mark.filterwarnings("error::dpoutlier.exceptions.ColumnNamesWarning")
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -232,18 +232,51 @@ def test_with_schema_no_value_is_told(tmp_path, monkeypatch, suffix):
     for told in (printed, written):
         assert "age" in told
         assert not any(value in told for value in ("987654321", "SENTINEL", "SECOND", "0.1234"))
-    assert "No row was read" in printed
+    first = "Only the first line of r.csv was read, as the names of its columns"
+    assert (first if suffix == ".csv" else "No row was read") in printed
+    assert ("No row was read" in printed) == (suffix == ".parquet")
     assert "NEVER from the reference rows" in written
 
 
-@pytest.mark.parametrize("row", ["54.123,27.9", "f,54", "0,2", "1,3"])
+ROWS = [
+    "54.123,27.9",
+    "f,54",
+    "0,2",
+    "1,3",
+    "Ada,1815-12-10",
+    "Ada,12/10/1815",
+    "Ada,,F",
+    "Ada,true",
+    "Ada,NaN",
+    "Ada,9:54",
+]
+
+
+@pytest.mark.parametrize("row", ROWS)
 def test_a_first_line_that_is_a_row_is_not_told(tmp_path, monkeypatch, row):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.csv").write_text(f"{row}\n")
     printed = run("features", "r.csv", "--schema", code=2)
     assert "must name the columns" in printed
-    assert not any(value in printed for value in ("54", "27.9"))
+    assert not any(value in printed for value in ("54", "27.9", "Ada", "1815"))
     assert not (tmp_path / "features.toml").exists()
+
+
+def test_a_first_line_of_text_alone_is_said_to_be_read(tmp_path, monkeypatch):
+    """It may be a row, and nothing tells: so nobody is told that no row was read."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.csv").write_text("Ada,Berlin,female\nBob,Rome,male\n")
+    printed = run("features", "r.csv", "--schema")
+    assert "No row was read" not in printed
+    assert "If what stands above are values of a row" in printed
+    assert "delete features.toml" in printed
+
+
+def test_names_that_tables_do_have_are_taken(tmp_path, monkeypatch):
+    """Row numbers without a name, sodium, and a question."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "r.csv").write_text(",Na,none,K,2.day\n")
+    run("features", "r.csv", "--schema")
 
 
 @pytest.mark.parametrize("names", [["0", "1", "2"], ["id", "1", "2"]])

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpoutlier._validate import bad, true_or_false
 
-__all__ = ["NO_NUMBER", "NUMBER", "TRUTH", "Category", "text_of"]
+__all__ = ["DATE", "NO_NUMBER", "NUMBER", "TRUTH", "Category", "text_of"]
 
 MOST_LEVELS, LONGEST_LEVEL = 10_000, 200
 NO_NUMBER = {"nan", "+nan", "-nan"}
@@ -28,6 +28,7 @@ TRUTH = {False: ("false", "False", "FALSE", "0"), True: ("true", "True", "TRUE",
 NUMBER = re.compile(
     r"\s*+[+-]?+(?:(?:\d++(?:\.\d*+)?+|\.\d++)(?:e[+-]?+\d++)?+|inf(?:inity)?+)\s*+", re.IGNORECASE | re.ASCII
 )
+DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ].*)?|\d{1,2}:\d{2}(?::\d{2}.*)?", re.ASCII)
 
 
 def text_of(value: Any) -> str | None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier._validate import bad, one_of
-from dpoutlier.category import LONGEST_LEVEL, NUMBER, text_of
+from dpoutlier.category import DATE, LONGEST_LEVEL, NUMBER, text_of
 from dpoutlier.domain import LONGEST_NAME, check_range
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -30,7 +30,6 @@ MANY_TEXTS, OFTEN = 300, 20
 NUMBERS_AT_LEAST = 0.95
 """A column of text in which so many values are numbers is a column of numbers; the others are missing."""
 ABSENT = {"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown"}
-DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}(?:[T ].*)?|\d{1,2}:\d{2}(?::\d{2}.*)?", re.ASCII)
 BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 HEAD = """\

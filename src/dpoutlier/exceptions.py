@@ -2,15 +2,18 @@
 
 __all__ = [
     "BudgetExceededError",
+    "ColumnNamesWarning",
     "DataSetError",
     "DpoutlierError",
     "InvalidParameterError",
+    "LargeEpsilonWarning",
     "LedgerError",
     "LedgerWarning",
     "ModelFileError",
     "OutputExistsError",
     "PointsError",
     "ReferenceDataError",
+    "RepeatedFitWarning",
     "SecretError",
     "ServerError",
     "ThresholdNotSetError",
@@ -84,6 +87,18 @@ class ThresholdNotSetError(DpoutlierError, AttributeError):
 
 class UnsafeWarning(UserWarning):
     """The requested mode gives no privacy."""
+
+
+class LargeEpsilonWarning(UserWarning):
+    """Epsilon is so large that little is protected."""
+
+
+class RepeatedFitWarning(UserWarning):
+    """A process has fitted a second time, and no ledger adds up what the same people lose."""
+
+
+class ColumnNamesWarning(UserWarning):
+    """Bounds are given by name, and the columns have no names by which to find them."""
 
 
 class LedgerError(DpoutlierError):

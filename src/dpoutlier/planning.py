@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +10,12 @@ from numpy.typing import NDArray
 
 from dpoutlier import tables
 from dpoutlier._validate import at_least_one
+from dpoutlier._warn import nothing_to_protect
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.choosing import choose, detector_class
 from dpoutlier.detectors.knn import KNN
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError, UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.model import Model
@@ -161,8 +161,7 @@ class _Maker:
     def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
         """A fit on each set of made-up rows, or on none of its rows."""
         more = {"max_cells": MOST_CELLS} if which == "grid" else {}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsafeWarning)  # predictable noise: there is nothing to protect
+        with nothing_to_protect():
             return [
                 detector_class(which)(
                     min(epsilon * self.factor, MOST_EPSILON),

@@ -7,7 +7,6 @@ slow way, value by value, or it fails and leaves the column to that one.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -366,9 +365,7 @@ def _as_numpy(table: Any) -> NDArray[Any] | None:
         values[np.ma.getmaskarray(table)] = None
         return values
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return np.asarray(table)
+        return np.asarray(table)
     except Exception:  # noqa: BLE001 - its text might hold a row
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-import warnings
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,11 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier._warn import nothing_to_protect
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.choosing import DETECTOR_NAMES, detector_class
 from dpoutlier.detectors.loading import load
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.guarantee import Neighbours, as_epsilon
 from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX
@@ -80,10 +80,7 @@ class Configuration:
 
     def fit(self, rows: Any, unsafe_seed: int | None = None) -> Any:
         """A fitted detector: by the operating system's noise, or by noise that can be drawn again."""
-        if unsafe_seed is None:
-            return self.estimator().fit(rows)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsafeWarning)
+        with nothing_to_protect():
             return self.estimator(unsafe_seed).fit(rows)
 
     def domain(self) -> Domain:

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -53,4 +54,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show must not stop anything
+    warnings.formatwarning = lambda message, *_, **__: (
+        f"Warning: {message}\n"
+    )  # for people: not where in the code it was said
     app()

@@ -21,8 +21,11 @@ OF_SAMPLE = (
     "Is {path} public? Ranges and levels of its rows stand in this draft now, and every model fitted with it publishes them. "
     "If these were reference rows, delete the draft and use --schema."
 )
-OF_SCHEMA = (
-    "No row was read. Fill in ranges and levels from knowledge or a public sample, never from the reference rows."
+FILL_IN = "Fill in ranges and levels from knowledge or a public sample, never from the reference rows."
+OF_SCHEMA = f"No row was read. {FILL_IN}"
+OF_FIRST_LINE = (
+    "Only the first line of {path} was read, as the names of its columns. If what stands above are values of a row, the file has "
+    f"no header: delete {{output}}, and put a line with names first. {FILL_IN}"
 )
 
 
@@ -79,7 +82,8 @@ def features(
         write_aside(output, content, overwrite=force)
         _print(lines)
         console().print(f"Wrote {output}", soft_wrap=True, markup=False)
-        warning = OF_SCHEMA if schema else OF_SAMPLE.format(path=sample)
+        of_schema = OF_FIRST_LINE if sample.suffix.lower() == ".csv" else OF_SCHEMA
+        warning = (of_schema if schema else OF_SAMPLE).format(path=sample, output=output)
         console(stderr=True).print(warning, style="bold yellow", soft_wrap=True, markup=False)
 
 

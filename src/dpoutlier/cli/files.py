@@ -43,7 +43,7 @@ def read_reference(path: Path | Sequence[Path], names: tuple[str, ...], person: 
 
 
 def read_names(path: Path) -> pa.Schema:
-    """Names of columns, and their types where the file tells them. No row is read, and none is shown."""
+    """Names of columns, and their types where the file tells them. Of CSV the first line is read, which must name the columns."""
     found = _header(path)
     if format_of(path) == ".parquet":
         return parquet_schema(path).remove_metadata()

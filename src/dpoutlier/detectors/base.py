@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -14,11 +16,19 @@ from dpoutlier._validate import bad
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.domain import Domain
+from dpoutlier.exceptions import ColumnNamesWarning
 from dpoutlier.sources.dataset import DatasetTable, is_dataset
 from dpoutlier.sources.files import file_table
 from dpoutlier.sources.paths import check_text_is_path
 
 __all__ = ["Detector"]
+
+NO_NAMES = (
+    "bounds are given by name, and the columns of X have no names: they are taken to be {names}, in this order and in the units of "
+    "the bounds. A scaler before the detector changes the units. Pass a data frame with names and without scaling, or give bounds "
+    "without names."
+)
+MOST_SHOWN = 5
 
 
 class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
@@ -59,6 +69,8 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     def _declared_domain(self, X: Any, declared: Bounds) -> Domain:
         """The domain of ``X`` from what is declared and from the schema, which is public."""
         n_columns, names = tables.number_of_columns(X), tables.column_names(X)
+        if names is None and declared.names is not None and n_columns == len(declared.names):
+            warnings.warn(NO_NAMES.format(names=_listed(declared.names)), ColumnNamesWarning, stacklevel=3)
         if self.person is None:
             return declared.domain(n_columns, names)
         if names is None or self.person not in names:
@@ -77,3 +89,8 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # in reference rows, where a refusal would tell something
         return tags
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - MOST_SHOWN
+    return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -14,13 +14,14 @@ import numpy as np
 
 from dpoutlier import tables
 from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
+from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.axes import Axes
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.detectors.merging import release_id
 from dpoutlier.domain import Domain
-from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning, UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning
 from dpoutlier.guarantee import Guarantee, as_epsilon
 from dpoutlier.holders.sparse import MOST_SPARSE_SIZE
 from dpoutlier.ledger.ledger import Ledger
@@ -153,7 +154,9 @@ class PrivateDetector(PartitionedDetector):
         voided += [SEEDED] if self.unsafe_seed is not None else []
         voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:
-            warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=4)
+            warn_unsafe(reason, stacklevel=4)
+        if not voided and epsilon is not None:
+            warn_large_epsilon(float(epsilon), stacklevel=4)
         return Guarantee(epsilon, self.neighbours, self.rows_per_person, voided_by=tuple(voided), person=self._person())
 
     def _person(self) -> str | None:
@@ -206,6 +209,8 @@ class PrivateDetector(PartitionedDetector):
 
     def _released(self, model: Model) -> None:
         ledger = self._ledger()
+        if ledger is None and model.guarantee.private:
+            note_fit(stacklevel=3)
         if ledger is None or model.receipt is None:
             return
         try:

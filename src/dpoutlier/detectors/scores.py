@@ -139,7 +139,7 @@ class ScoresPoints(ABC):
         --------
         >>> import pyarrow as pa
         >>> from dpoutlier import GridKNN
-        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit([[33], [35]])
+        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit(pa.table({"age": [33, 35]}))
         >>> twin.score_frame(pa.table({"id": ["a", "b"], "age": [51, 37]}), outside=None).to_pylist()
         [{'id': 'a', 'age': 51, 'outlier_score': 0.2}, {'id': 'b', 'age': 37, 'outlier_score': 0.0}]
         """
@@ -184,8 +184,9 @@ class ScoresPoints(ABC):
     def score_one(self, point: Mapping[Any, Any]) -> float:
         """``outlier_scores`` of one point, given by the names of its features; for streams.
 
+        >>> import pyarrow as pa
         >>> from dpoutlier import GridKNN
-        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit([[33], [35]])
+        >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit(pa.table({"age": [33, 35]}))
         >>> twin.score_one({"age": 51})
         0.2
         """

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dpoutlier.category import NUMBER
+from dpoutlier.category import DATE, NUMBER
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.sources.batched import FileTable
 
@@ -106,12 +106,23 @@ def csv_header(path: Path) -> list[str]:
 
 
 def check_csv_names(path: Path, names: Sequence[str]) -> None:
-    """Refuse a first line that may be a row, before its values become names."""
+    """Refuse a first line that may be a row, before its values become names. They are not shown: they may be a person's."""
     numbers = [name for name in names if NUMBER.fullmatch(name)]
-    if numbers and not any(numbers == [str(first + j) for j in range(len(numbers))] for first in (0, 1)):
+    counted = any(numbers == [str(first + j) for j in range(len(numbers))] for first in (0, 1))
+    what = next((what for what, seen in _UNLIKELY.items() if any(seen(name.strip()) for name in names[1:])), None)
+    what = "numbers" if numbers and not counted else what
+    if what is not None:
         raise InvalidParameterError(
-            f"the first line of {path} holds numbers, as a row would: it must name the columns."
+            f"the first line of {path} holds {what}, as a row would: it must name the columns. Put a line with their names first."
         )
+
+
+_UNLIKELY: dict[str, Callable[[str], object]] = {
+    "an empty value": lambda name: not name,
+    "a date or a time": DATE.fullmatch,
+    "a truth value or a missing one": lambda name: name.lower() in {"true", "false", "nan", "null", "<na>"},
+}
+"""What is hardly ever the name of a column, but for the first: a column of row numbers often has none."""
 
 
 def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
@@ -71,11 +70,13 @@ class Reference:
 
 
 def in_silence(read: Callable[[], R]) -> R:
-    """What a read of the rows returns. Whatever it warns of is ignored, and whatever it raises has a fixed text."""
+    """What a read of the rows returns; whatever it raises has a fixed text.
+
+    Warnings are not filtered here: filters belong to the whole process, and other threads would lose theirs. What reads the rows
+    warns of no value (``tables.columns``).
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return read()
+        return read()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it was, its text may hold a value; that of an engine's panic too

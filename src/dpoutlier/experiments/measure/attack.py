@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier._warn import nothing_to_protect
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.protocol import seed_of, split_rows
 from dpoutlier.experiments.measure.runs import bounds_of
@@ -67,8 +66,7 @@ def _answers(task: Task, data: LabelledRows) -> Worlds:
     query = split.reference[target : target + 1]
     worlds = {True: split.reference, False: np.delete(split.reference, target, axis=0)}
     found = {present: np.empty(task.answers) for present in worlds}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsafeWarning)  # seeded, to be repeatable
+    with nothing_to_protect():  # seeded, to be repeatable
         for present, rows in worlds.items():
             for i in range(task.answers):
                 seed = seed_of("attack", present, i)

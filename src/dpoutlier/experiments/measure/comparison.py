@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, detector
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier._warn import nothing_to_protect
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.protocol import Split, bounds_widened, seed_of, split_rows
 from dpoutlier.experiments.measure.quality import quality
@@ -128,8 +127,7 @@ def run_comparison(
 ) -> list[Compared]:
     """All methods on one split: without noise once, with noise for each epsilon and seed, and the controls on the same noise."""
     case = _Case(dataset, split, data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsafeWarning)  # seeded, to be repeatable: the report says so
+    with nothing_to_protect():  # seeded, to be repeatable: the report says so
         return [
             *_exact(case),
             *(_grid_twin(case, epsilon) for epsilon in epsilons),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import Bounds
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier._warn import warn_unsafe
 from dpoutlier.experiments.measure.datasets import LabelledRows
 
 __all__ = ["Split", "bounds_leaked_by", "bounds_widened", "seed_of", "split_rows"]
@@ -48,11 +47,7 @@ def bounds_leaked_by(reference: NDArray[np.float64]) -> Bounds:
     Centring, dividing by the largest absolute value, mapping [-1, 1] onto [0, 1] and clipping, as the paper's text and its
     authors' code read together, is the map that these bounds make.
     """
-    warnings.warn(
-        "NOT PRIVATE: bounds_leaked_by takes the bounds from the reference rows themselves.",
-        UnsafeWarning,
-        stacklevel=2,
-    )
+    warn_unsafe("bounds_leaked_by takes the bounds from the reference rows themselves.", stacklevel=2)
     mean = reference.mean(axis=0)
     reach = np.abs(reference - mean).max(axis=0)
     reach[reach == 0] = 1.0  # a constant feature: any width will do

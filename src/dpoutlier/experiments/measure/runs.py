@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import Bounds
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier._warn import nothing_to_protect
 from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.protocol import Split, bounds_leaked_by, bounds_widened, seed_of, split_rows
 from dpoutlier.experiments.measure.quality import quality
@@ -28,8 +27,7 @@ NEVER = 2**20
 def bounds_of(variant: Variant, data: LabelledRows, split: Split) -> Bounds:
     if not variant.leaked_bounds:
         return bounds_widened(data.rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsafeWarning)  # the variant says so, and so does the report
+    with nothing_to_protect():  # the variant says so, and so does the report
         return bounds_leaked_by(split.reference)
 
 
@@ -133,8 +131,7 @@ def _private_rows(runs: _Runs, epsilon: float, seed: int) -> Iterator[Row]:
         detector = runs.variant.private(
             epsilon, runs.bounds, k, task.bins, weighted=weighted, n=len(runs.split.reference), seed=noise
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnsafeWarning)  # seeded, to be repeatable: the report says so
+        with nothing_to_protect():  # seeded, to be repeatable: the report says so
             detector.fit(reference)
         walks = detector.walk(runs.split.points)
         ran_out = walks.status > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import warnings
 import zlib
 from collections.abc import Callable
 from http.client import HTTPException
@@ -98,9 +97,7 @@ def _from_openml(dataset: DataSet) -> LabelledRows:
 
     number, recode = OPENML[dataset.name]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of each retry; the error says all
-            data = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", n_retries=2)
+        data = fetch_openml(data_id=number, as_frame=False, parser="liac-arff", n_retries=2)
         return recode(dataset, *_columns_of(data))
     except (OSError, ValueError, LookupError, EOFError, zlib.error, HTTPException) as error:
         cause = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error

@@ -1,0 +1,59 @@
+"""Warnings of this package. What is expected is said for the present thread or task alone: filters belong to the whole process."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+
+from dpoutlier.exceptions import LargeEpsilonWarning, RepeatedFitWarning, UnsafeWarning
+
+__all__ = ["note_fit", "nothing_to_protect", "warn_large_epsilon", "warn_unsafe"]
+
+LARGE_EPSILON = 10
+SECOND = 2
+
+_protected: ContextVar[bool] = ContextVar("dpoutlier_protected", default=True)
+_fits = count(1)
+
+
+@contextmanager
+def nothing_to_protect() -> Iterator[None]:
+    """Rows are made up or public here: no warning about their privacy is given, and fits on them are not counted."""
+    before = _protected.set(False)
+    try:
+        yield
+    finally:
+        _protected.reset(before)
+
+
+def warn_unsafe(reason: str, stacklevel: int) -> None:
+    """Say that a mode is not private."""
+    if _protected.get():
+        warnings.warn(f"NOT PRIVATE: {reason}", UnsafeWarning, stacklevel=stacklevel + 1)
+
+
+def warn_large_epsilon(epsilon: float, stacklevel: int) -> None:
+    """Say that little is protected, where that is so."""
+    if epsilon > LARGE_EPSILON and _protected.get():
+        warnings.warn(
+            f"epsilon is {epsilon:g}, so little is protected: the odds of a right guess that a person is in the data may rise by a "
+            f"factor of exp({epsilon:g}). From about 30 on, released counts can equal the exact ones. Usual: 0.1 to 3.",
+            LargeEpsilonWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def note_fit(stacklevel: int) -> None:
+    """Count a private fit that no ledger knows of, and say once in a process that the epsilons of several add up."""
+    if _protected.get() and next(_fits) == SECOND:
+        warnings.warn(
+            "this is the second private fit in this process, and no ledger is kept. If both are on rows of the same people, their "
+            "epsilons add up, although each privacy statement speaks of its own fit alone; cross-validation and grid searches fit "
+            "many times. Fit once and score as often as you like, choose parameters on public data, or keep a budget: "
+            "ledger=dpoutlier.Ledger(...), dataset='...' (docs/ledger.md). This is said once.",
+            RepeatedFitWarning,
+            stacklevel=stacklevel + 1,
+        )
