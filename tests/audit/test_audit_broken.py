@@ -13,7 +13,7 @@ from dpoutlier.audit.run import Effort, run_audit
 from dpoutlier.detectors import partitioned
 from dpoutlier.guarantee import Guarantee
 from dpoutlier.noise.law import DiscreteLaplace
-from dpoutlier.trusted import fit, reference, release
+from dpoutlier.trusted import engine_people, fit, reference, release
 from dpoutlier.trusted.people import kept_rows
 
 EFFORT = Effort(most_runs=600, most_elsewhere=600, canaries=3_000, most_coins=15_000)
@@ -77,6 +77,27 @@ def test_rows_of_a_person_forgotten_in_the_sensitivity(monkeypatch):
 def test_the_cap_on_a_persons_rows_ignored(monkeypatch):
     monkeypatch.setattr(reference, "kept_rows", lambda blocks, most: kept_rows(blocks, 10**6))
     assert ("many runs", "counts") in refuted(rows_per_person=1, person="id")
+
+
+IN_DUCKDB = {"engine": "duckdb", "stored": "decimal128(38, 15)"}
+
+
+def test_the_cap_on_a_persons_rows_ignored_in_an_engine(monkeypatch):
+    """The same where rows are in a relation of DuckDB; and nothing is refuted there if nothing is broken."""
+    people = Configuration(
+        "marginals", {"epsilon": 1, "bounds": (0, 1), "bins": 2, "person": "id", "rows_per_person": 1}, **IN_DUCKDB
+    )
+    few = Effort(most_runs=300, most_elsewhere=300, most_files=50, canaries=100, most_coins=500)
+
+    def found():
+        return {
+            (one.method, one.channel) for one in run_audit([Case("people", people, people)], few, seed=4) if one.refuted
+        }
+
+    assert found() == set()
+    kept = engine_people.kept_frame
+    monkeypatch.setattr(engine_people, "kept_frame", lambda *given: kept(*given[:-1], 10**6))
+    assert ("many runs", "counts") in found()
 
 
 def test_the_same_noise_in_every_fit(monkeypatch):

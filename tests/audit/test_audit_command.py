@@ -139,6 +139,9 @@ BAD = {
         "not both",
     ),
     "features that are no path": ('detector = "grid"\nepsilon = 1\nbins = 2\nfeatures = 3', "features file"),
+    "another engine": ('detector = "grid"\nepsilon = 1\nbins = 2\nengine = "spark"', "engine"),
+    "stored nowhere": ('detector = "grid"\nepsilon = 1\nbins = 2\nstored = "int64"', "left out without an engine"),
+    "no numbers": ('detector = "grid"\nepsilon = 1\nbins = 2\nengine = "duckdb"\nstored = "text"', "a type of numbers"),
     "wrong value": ('detector = "grid"\nepsilon = 1\nbins = 0', "bins"),
     "no number of features": ('detector = "grid"\nepsilon = 1\nbins = 2\nn_features = 0', "n_features"),
 }
@@ -174,8 +177,9 @@ def test_an_audit_that_saw_nothing_says_so(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_example_of_the_docs_can_be_audited():
-    path = Path(__file__).parents[2] / "docs" / "examples" / "audit.toml"
+@pytest.mark.parametrize("name", ["audit.toml", "audit-engine.toml"])
+def test_the_examples_of_the_docs_can_be_audited(name):
+    path = Path(__file__).parents[2] / "docs" / "examples" / name
     configuration, epsilons = configuration_of_file(path)
     for epsilon in epsilons:
         case = Case("example", configuration.with_epsilon(epsilon), configuration.with_epsilon(epsilon), teeth=False)

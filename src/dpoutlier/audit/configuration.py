@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier._warn import nothing_to_protect
+from dpoutlier.audit.frames import ENGINES, engine_frame
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.choosing import DETECTOR_NAMES, detector_class
 from dpoutlier.detectors.loading import load
@@ -40,11 +41,17 @@ class Configuration:
     arguments : dict
         Of the detector, ``epsilon`` among them.
     n_features : int
+    engine : {"polars", "duckdb", "dask"}, optional
+        Fit on a lazy frame of this engine; else in memory.
+    stored : str
+        The type of numbers in that frame, as Arrow calls it.
     """
 
     detector: str
     arguments: dict[str, Any]
     n_features: int = 1
+    engine: str | None = None
+    stored: str = "float64"
 
     @property
     def epsilon(self) -> Fraction:
@@ -92,7 +99,8 @@ class Configuration:
 
     def table(self, places: NDArray[np.float64], people: NDArray[np.int64]) -> Any:
         """Rows at ``places`` in the unit cube, as this detector reads them; ``people`` says whose each of them is."""
-        return made_rows(self.domain(), places, self.arguments.get("person"), people)
+        rows = made_rows(self.domain(), places, self.arguments.get("person"), people)
+        return rows if self.engine is None else engine_frame(rows, self.engine, self.stored)
 
     def model(self, unsafe_seed: int = 0) -> Model:
         """A fit on no rows, for what is public in it."""
@@ -185,6 +193,10 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
         raise InvalidParameterError(
             f"{path}: {', '.join(taken)} cannot be given: an audit makes up rows and noise itself."
         )
+    engine, stored = content.pop("engine", None), content.pop("stored", None)
+    if engine is None and stored is not None:
+        raise bad("stored", "left out without an engine", stored, "Numbers in memory are float64.")
+    in_engine = {} if engine is None else {"engine": one_of(ENGINES, engine=engine), "stored": stored or "float64"}
     features = content.pop("features", None)
     if features is not None and ("n_features" in content or "bounds" in content):
         raise InvalidParameterError(f"{path}: give features, or n_features and bounds, not both.")
@@ -201,9 +213,9 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     if unknown:
         allowed = ", ".join(sorted(set(known) - {*NOT_THESE, "epsilon"}))
         raise InvalidParameterError(
-            f"{path}: unknown {', '.join(unknown)}. A {name} takes n_features or features, {allowed}."
+            f"{path}: unknown {', '.join(unknown)}. A {name} takes n_features or features, engine, stored, {allowed}."
         )
-    configuration = Configuration(name, {**content, "epsilon": epsilons[0]}, n_features)
+    configuration = Configuration(name, {**content, "epsilon": epsilons[0]}, n_features, **in_engine)
     for each in map(configuration.with_epsilon, epsilons):  # what cannot be fitted is refused now
         each.model()
         each.epsilon  # noqa: B018 - nor is what promises nothing

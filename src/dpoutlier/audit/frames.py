@@ -1,0 +1,63 @@
+"""Made-up rows as the frame of an engine, with numbers of the type in which they are stored there."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpoutlier._validate import bad
+from dpoutlier.exceptions import InvalidParameterError
+
+__all__ = ["ENGINES", "engine_frame", "stored_type"]
+
+ENGINES = ("polars", "duckdb", "dask")
+PARTITIONS = 2
+
+
+def stored_type(name: str) -> pa.DataType:
+    """An Arrow type of numbers by its name.
+
+    >>> stored_type("decimal128(38, 15)")
+    Decimal128Type(decimal128(38, 15))
+    """
+    try:
+        if name.startswith("decimal128(") and name.endswith(")"):
+            precision, scale = map(int, name[len("decimal128(") : -1].split(","))
+            return pa.decimal128(precision, scale)
+        kind = pa.type_for_alias(name)
+    except ValueError:
+        kind = pa.null()
+    if not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
+        raise bad("stored", "a type of numbers such as 'float64', 'int64' or 'decimal128(38, 15)'", name)
+    return kind
+
+
+def engine_frame(rows: Any, engine: str, stored: str) -> Any:
+    """An array or a table as a lazy frame, its floats stored as another type."""
+    if isinstance(rows, np.ndarray):
+        rows = pa.table({f"feature {j}": column for j, column in enumerate(rows.T)})
+    kind = stored_type(stored)
+    columns = [
+        column.cast(kind, safe=False) if pa.types.is_floating(column.type) else column for column in rows.columns
+    ]
+    table = pa.table(columns, rows.column_names)
+    match engine:
+        case "polars":
+            return _imported("polars").from_arrow(table).lazy()
+        case "duckdb":
+            return _imported("duckdb").connect().from_arrow(table)
+    frame = table.to_pandas(types_mapper=_imported("pandas").ArrowDtype)
+    return _imported("dask.dataframe").from_pandas(frame, npartitions=PARTITIONS)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        package = name.partition(".")[0]
+        raise InvalidParameterError(
+            f"engine: {package} is not installed here, so nothing can be audited in its frames. Install it: pip install {package}"
+        ) from None
