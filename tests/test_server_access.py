@@ -1,5 +1,6 @@
 """Who may read the key file, after whoever has changed it; with a real server that runs as another user."""
 
+import json
 import os
 import stat
 import struct
@@ -8,8 +9,10 @@ import sys
 
 import pytest
 
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.server.keys import create_key, read_keys, revoke_key
 from other_user import NOBODY, as_nobody, needs_another_user
+from server_process import fitted, running_server, until
 
 __all__ = ["needs_another_user"]
 
@@ -103,3 +106,52 @@ def test_what_cannot_be_kept_is_an_error_and_nothing_is_replaced(needs_another_u
     assert "user 0" in done.stderr
     assert (file.read_bytes(), access(file)) == (before, (0, NOBODY, 0o640))
     assert {path.name for path in file.parent.iterdir()} == {"keys.json", ".keys.json.lock"}
+
+
+@pytest.mark.slow
+def test_a_server_as_another_user_goes_on_after_root_has_changed_keys(needs_another_user, folder, file):
+    """Keys made, revoked, taken away from the server and given back: it knows each within two seconds, and says why."""
+    fitted(folder, "a.dpo")
+    first = create_key(file, ["a"])
+    os.chown(file, NOBODY, NOBODY)
+    arguments = [folder / "a.dpo", "--keys", file]
+    with running_server(folder, *arguments, wrapped=lambda command: as_nobody(command, folder)) as server:
+
+        def status(key):
+            return server.request("GET", "/v1/models", key=key).status
+
+        def reasons():
+            return json.loads(server.request("GET", "/readyz").data).get("reasons", [])
+
+        second = create_key(file, ["a"])
+        assert until(lambda: status(second) == 200, 2.5)
+        revoke_key(file, first.split("_")[1])
+        assert until(lambda: status(first) == 401, 2.5)
+        assert status(second) == 200
+        os.chown(file, 0, 0)  # as a careless copy by root leaves it
+        assert until(lambda: status(second) == 401, 2.5)
+        assert reasons() == ["the key file cannot be read"]
+        os.chown(file, NOBODY, NOBODY)
+        assert until(lambda: status(second) == 200, 2.5)
+        assert reasons() == []
+        file.chmod(0)
+        assert until(lambda: status(second) == 401, 2.5)
+        file.chmod(0o600)
+        assert until(lambda: status(second) == 200, 2.5)
+        told = [one for one in server.log() if one["event"] == "keys-unreadable"]
+    assert len(told) == 2  # each time once
+    assert f"chown {NOBODY} {file}" in told[0]["message"]
+
+
+def test_a_file_that_cannot_be_read_is_told_by_a_worker_that_starts(tmp_path, capfd):
+    from dpoutlier.server.guard import Guard
+
+    guard = Guard(str(tmp_path / "keys.json"))
+    assert guard.reasons() == ["the key file cannot be read"]
+    assert "keys-unreadable" in capfd.readouterr().err
+    key = create_key(tmp_path / "keys.json", ["a"])
+    guard.refresh()
+    assert guard.reasons() == []
+    assert guard.key_of([(b"authorization", f"Bearer {key}".encode())]).models == ("a",)
+    with pytest.raises(InvalidParameterError):
+        read_keys(tmp_path / "none")
