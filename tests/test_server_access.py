@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import stat
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +69,32 @@ def test_a_changed_file_has_the_owner_the_group_and_the_mode_that_it_had(file, c
     CHANGES[change](file)
     assert access(file) == own
     assert file.stat().st_ino != before
+
+
+SEEN = {
+    "mode": lambda file: file.chmod(0o400),
+    "owner": lambda file: os.chown(file, NOBODY, -1),
+    "group": lambda file: os.chown(file, -1, NOBODY),
+    "time": lambda file: os.utime(file, ns=(0, 0)),
+    "size": lambda file: os.truncate(file, 3),
+    "another file": lambda file: Path(shutil.copy2(file, f"{file}.new")).replace(file),
+}
+
+
+@as_root
+@pytest.mark.parametrize("change", SEEN)
+def test_every_change_that_may_matter_is_seen(tmp_path, change):
+    """By its own sign, so that a clock with coarse steps hides none."""
+    from dpoutlier.server.stamps import stamp_of
+
+    file = tmp_path / "file"
+    file.write_text("content")
+    before = stamp_of(file)
+    assert stamp_of(file) == before
+    SEEN[change](file)
+    assert stamp_of(file) != before
+    file.unlink()
+    assert stamp_of(file) is None
 
 
 @as_root

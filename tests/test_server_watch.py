@@ -193,6 +193,34 @@ def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatc
     assert guard.key_of(headers).models == ("a",)
 
 
+def test_keys_that_could_not_be_read_are_read_at_the_next_look(tmp_path, monkeypatch):
+    """Too many files are open at the moment when the file is replaced: until it can be read no key is valid, then it is read."""
+    from dpoutlier.server import guard as module
+
+    file, real = tmp_path / "keys.json", module.read_keys
+    old = create_key(file, ["a"])
+    guard = Guard(str(file))
+
+    def valid(key):
+        with contextlib.suppress(Refusal):
+            return guard.key_of([(b"authorization", f"Bearer {key}".encode())]) is not None
+        return False
+
+    def full(_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(module, "read_keys", full)
+    guard.refresh()
+    assert valid(old)  # nothing has changed, so nothing need be read
+    revoke_key(file, old.split("_")[1])
+    new = create_key(file, ["a"])
+    guard.refresh()
+    assert (valid(old), valid(new)) == (False, False)
+    monkeypatch.setattr(module, "read_keys", real)
+    guard.refresh()
+    assert (valid(old), valid(new)) == (False, True)
+
+
 ENDS = {
     "by an error that is no Exception": "def broken(shelf): raise SystemExit(0)\napp.look_at_models = broken",
     "by itself": "async def broken(self): pass\nwatch.Part.look_for_ever = broken",
@@ -218,9 +246,15 @@ def test_a_worker_ends_if_one_of_its_tasks_ends(tmp_path, cause):
     fitted(tmp_path, "a.dpo")
     program = f"import asyncio\nfrom dpoutlier.server import app, watch\n{ENDS[cause]}\n{ServerProcess.program}"
     command = [sys.executable, "-c", program, "serve", str(tmp_path / "a.dpo"), "--open", "--port", "0"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 1
-    assert '"watch-ended"' in done.stderr
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        assert until(lambda: process.poll() is not None, 60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    assert '"watch-ended"' in (tmp_path / "log").read_text()
 
 
 # Relatives -----------------------------------------------------------------------------------------------------------------
