@@ -194,6 +194,15 @@ def test_what_was_counted_waits_for_a_log_that_works(tmp_path, log):
     assert verify(log).refusals == MOST_REFUSED + 6
 
 
+def test_odd_entries_count_nothing(log):
+    """Whoever can write to the log can write a valid chain of anything."""
+    audit = AuditLog(log)
+    for event, fields in ((["refused"], {}), ("refused-more", {"count": "many"}), ("refused-more", {"count": -3})):
+        audit.append(event, **fields)
+    audit.append("refused", count=7)
+    assert verify(log).refusals == 1
+
+
 def test_a_refusal_is_one_whether_or_not_it_can_be_entered(app, log):
     log.unlink()
     assert ask(app, "GET", "/v1/models") == 401

@@ -155,7 +155,9 @@ class AuditLog:
             self.fault = MOVED
         if self.fault == MOVED:
             self.close()  # the right file may be put back
-        if self.fault != known:
+        if (
+            self.fault != known and self.mark.read() is not None
+        ):  # else no server runs yet, and whoever starts one is told
             message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
             log("audit-failed", "critical", message=message, **where(error))
 
@@ -273,8 +275,10 @@ def verify(path: str | Path, head: str | None = None) -> Verified:
 
 def _refusals(entry: dict[str, Any]) -> int:
     """How many refused requests an entry tells of."""
-    count = entry.get("count", 1) if entry["event"] in {"refused", "refused-more"} else 0
-    return count if isinstance(count, int) else 0
+    if entry["event"] == "refused":
+        return 1
+    count = entry.get("count") if entry["event"] == "refused-more" else 0
+    return max(count, 0) if isinstance(count, int) else 0
 
 
 def _entry(line: bytes, number: int) -> dict[str, Any]:
