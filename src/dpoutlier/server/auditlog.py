@@ -84,7 +84,7 @@ class AuditLog:
     """
 
     def __init__(self, path: str | Path, shared: str | None = None) -> None:
-        self.path, self.mark = Path(path), Mark(shared)
+        self.path, self.mark = str(path), Mark(shared)
         self.fault: str | None = None
         """Why the log does not work; anybody may read it."""
         self.file, self._alone = -1, Lock()
@@ -93,8 +93,7 @@ class AuditLog:
 
     def append(self, event: str, **fields: Any) -> None:
         with self._locked():
-            seq, previous = self._last()
-            self._write(seq + 1, previous, event, fields)
+            self._write(self._last(), event, fields)
 
     def check(self) -> None:
         """See that the file is a log that can be gone on with; ValueError, KeyError or TypeError if it is none."""
@@ -161,29 +160,25 @@ class AuditLog:
             message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
             log("audit-failed", "critical", message=message, **where(error))
 
-    def _write(self, seq: int, previous: str, event: str, fields: dict[str, Any]) -> None:
+    def _write(self, last: Known, event: str, fields: dict[str, Any]) -> Known:
+        """Write the entry that follows the last one, which it becomes."""
         entry: dict[str, Any] = {
-            "seq": seq,
+            "seq": last.seq + 1,
             "time": datetime.now(UTC).isoformat(timespec="microseconds"),
             "event": event,
         }
         entry |= {name: fields.get(name) for name in FIELDS}
         entry |= {name: value for name, value in fields.items() if name not in FIELDS}
-        entry["previous"] = previous
+        entry["previous"] = last.head
         entry["hash"] = _hash(entry)
         line = _line(entry)
-        size = os.fstat(self.file).st_size
         if os.write(self.file, line) != len(line):  # the disk is full: take the part back, and refuse
-            os.ftruncate(self.file, size)
+            os.ftruncate(self.file, last.size)
             raise OSError(28, "the audit log could not be written")
-        self._know(size + len(line), seq, str(entry["hash"]))
+        return self.mark.write(last._replace(size=last.size + len(line), seq=last.seq + 1, head=entry["hash"]))
 
-    def _know(self, size: int, seq: int, head: str) -> None:
-        found = os.fstat(self.file)
-        self.mark.write(Known(found.st_dev, found.st_ino, size, seq, head))
-
-    def _last(self) -> tuple[int, str]:
-        """Number and hash of the last entry; a torn line at the end, left by a crash, becomes an entry that says so."""
+    def _last(self) -> Known:
+        """The last entry; a torn line at the end, left by a crash, becomes an entry that says so."""
         found, there, known = os.fstat(self.file), os.stat(self.path), self.mark.read()  # noqa: PTH116 - for each query
         if not os.path.samestat(found, there) or (known is not None and known[:2] != (found.st_dev, found.st_ino)):
             raise AuditChangedError(MOVED)
@@ -192,23 +187,19 @@ class AuditLog:
             if not self._holds(known, size):
                 raise AuditChangedError(CUT)
             if size == known.size:
-                return known.seq, known.head
+                return known
         whole, newline, torn = self._tail(size).rpartition(b"\n")
-        last = whole.rpartition(b"\n")[2]
         if newline:
-            seq, head = _seq_and_hash(last)
+            seq, head = _seq_and_hash(whole.rpartition(b"\n")[2])
         elif OPENING.startswith(torn[: len(OPENING)]):
             seq, head = 0, FIRST
         else:
             raise ValueError("no entry")
-        if torn:
-            os.ftruncate(self.file, size - len(torn))
-            self._write(seq + 1, head, "repair", {"torn": torn.decode("utf-8", "replace")})
-            known = self.mark.read()
-            assert known is not None
-            return known.seq, known.head
-        self._know(size, seq, head)
-        return seq, head
+        last = Known(found.st_dev, found.st_ino, size - len(torn), seq, head)
+        if not torn:
+            return self.mark.write(last)
+        os.ftruncate(self.file, last.size)
+        return self._write(last, "repair", {"torn": torn.decode("utf-8", "replace")})
 
     def _holds(self, known: Known, size: int) -> bool:
         """Whether the entry that was the last one is still where it was. What follows it may be another server's."""

@@ -42,5 +42,6 @@ class Mark:
         device, inode, size, seq, head = PLACE.unpack_from(self.page)
         return Known(device, inode, size, seq, head.hex()) if inode else None
 
-    def write(self, known: Known) -> None:
+    def write(self, known: Known) -> Known:
         PLACE.pack_into(self.page, 0, *known[:4], bytes.fromhex(known.head))
+        return known
