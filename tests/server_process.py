@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import urllib3
 
 from dpoutlier import DPMarginals
 
-__all__ = ["ServerProcess", "call", "called", "fitted", "kill", "loaded_app", "make_key", "running_server"]
+__all__ = ["ServerProcess", "call", "called", "fitted", "kill", "loaded_app", "make_key", "running_server", "until"]
 
 START_SECONDS = 120
 
@@ -24,7 +25,10 @@ START_SECONDS = 120
 class ServerProcess:
     """A server with its log. ``url`` is where it listens; ``request`` asks it."""
 
-    def __init__(self, folder, *arguments, environment=None, ca=None):
+    def __init__(self, folder, *arguments, environment=None, ca=None, wrapped=None, most_files=None):
+        """``wrapped`` makes another command line of that of the server; ``most_files`` is how many it may have open."""
+        self.wrapped = wrapped or (lambda command: command)
+        self.most_files = most_files
         self.folder, self.arguments = Path(folder), [str(one) for one in arguments]
         self.log_file = self.folder / f"server-{time.monotonic_ns()}.log"
         self.environment = {**os.environ, **(environment or {})}
@@ -32,33 +36,30 @@ class ServerProcess:
         self.process = None
         self.pool = urllib3.PoolManager(maxsize=8, retries=False, ca_certs=None if ca is None else str(ca))
 
-    def start(self, *, port=0):
+    program = "from dpoutlier.cli.app import main; main()"
+
+    def start(self, *, port=0, ask=True):
         with self.log_file.open("ab") as log:
+            command = [sys.executable, "-c", self.program, "serve", *self.arguments, "--port", str(port)]
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    "from dpoutlier.cli.app import main; main()",
-                    "serve",
-                    *self.arguments,
-                    "--port",
-                    str(port),
-                ],
+                self.wrapped(command),
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 env=self.environment,
                 start_new_session=True,
             )
+        if self.most_files is not None:
+            resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, (self.most_files, self.most_files))
         try:
-            self.wait_until_ready()
+            self.wait_until_ready(ask=ask)
         except BaseException:
             self.stop()
             raise
         return self
 
-    def wait_until_ready(self):
-        """Until /readyz says so, and all workers are there."""
+    def wait_until_ready(self, *, ask=True):
+        """Until /readyz says so, if it may be asked, and all workers are there."""
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
             if self.process.poll() is not None:
@@ -67,7 +68,7 @@ class ServerProcess:
             if listening is not None:
                 self.port, self.scheme = listening["port"], listening["scheme"]
                 try:
-                    ready = self.request("GET", "/readyz", timeout=2).status == 200
+                    ready = not ask or self.request("GET", "/readyz", timeout=2).status == 200
                     if ready and len(self.workers()) >= listening["workers"]:
                         return
                 except urllib3.exceptions.HTTPError:
@@ -133,6 +134,14 @@ class ServerProcess:
             raise
         finally:
             self.pool.clear()
+
+
+def until(true, seconds=10, step=0.1):
+    """Wait until something holds; whether it did in time."""
+    end = time.monotonic() + seconds
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(step)
+    return bool(found)
 
 
 def kill(pid, number=signal.SIGKILL):

@@ -199,7 +199,8 @@ def test_no_answer_without_an_entry(tmp_path):
     assert call(app, "POST", "/v1/models/b/score", **ask)[0] == 404
     entries = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     assert [(entry["status"], entry["model"], entry["rows"]) for entry in entries] == [(200, "a", 1), (404, None, None)]
-    os.close(app.audit.file)
+    app = loaded_app(models=(("a", str(path)),), audit="/dev/full")
+    assert call(app, "GET", "/readyz")[0] == 200
     status, _, answer = call(app, "POST", "/v1/models/a/score", **ask)
     assert (status, json.loads(answer)["error"]["code"]) == (503, "unavailable")
     assert b"outlier_score" not in answer

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from dpoutlier import DPMarginals, load
+from dpoutlier import DPGridKNN, DPMarginals, load
 from dpoutlier.server import run
 from dpoutlier.server.auditlog import AuditError, AuditLog, _hash, verify
 from dpoutlier.server.keys import create_key
@@ -250,3 +250,40 @@ def test_a_head_after_a_large_body_in_the_same_piece_is_not_counted_with_it(path
                 assert piece, answers
                 answers += piece
         assert answers.count(b'"outlier_score"') == 2
+
+
+# What is stated ------------------------------------------------------------------------------------------------------------
+
+
+def _told_of(path, secret):
+    """All texts that state the privacy of a model, by where they stand."""
+    from typer.testing import CliRunner
+
+    from dpoutlier.cli.app import app as program
+    from dpoutlier.client.description import Description
+
+    app = loaded_app(models=(("m", str(path)),), secret_models=True)
+    detail = json.loads(call(app, "GET", "/v1/models/m")[2])
+    client = Description.from_json(detail).statement
+    statement = load(path, secret=secret).privacy_statement()
+    return {
+        "the statement": str(statement),
+        "its data": " ".join(statement.to_dict()["remarks"]),
+        "a server's page": detail["statement_text"],
+        "a server's data": " ".join(detail["statement"]["remarks"]),
+        "a client's page": str(client),
+        "a client's data": " ".join(client.to_dict()["remarks"]),
+        "dpoutlier inspect": CliRunner().invoke(program, ["inspect", str(path)], env={"COLUMNS": "200"}).stdout,
+    }, detail
+
+
+@pytest.mark.parametrize("holder", ["keyed", "dense", "sparse"])
+def test_a_keyed_model_states_its_delta_for_whoever_can_time_answers(tmp_path, holder):
+    made = DPGridKNN(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=4, holder=holder)
+    made.fit(pa.table({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)}))
+    told, detail = _told_of(made.save(tmp_path / "m"), secret=holder == "keyed")
+    for where, page in told.items():
+        text = " ".join(page.split())
+        assert ("N 2^-60" in text) is (holder == "keyed"), where
+        assert ("For whoever can time the answers of a server" in text) is (holder == "keyed"), where
+    assert detail["statement"]["delta"] == "0"  # of the answers themselves

@@ -356,23 +356,23 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
 
 def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
     from dpoutlier.server import metrics
-    from dpoutlier.server.app import _look
     from dpoutlier.server.shelf import Served
+    from dpoutlier.server.watch import look_at_models
 
     path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     content = path.read_bytes()
     app = loaded_app(models=(("a", str(path)),))
-    shelf, guard = app.routes.shelf, app.routes.guard
+    shelf = app.routes.shelf
 
     def look():
         capfd.readouterr()
         for _ in range(3):
-            _look(shelf, guard, None)
+            look_at_models(shelf)
         events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
         assert status == 200
         events = [one for one in events if one["event"] != "request"]
-        return events, metrics.MODEL_CURRENT.labels("a")._value.get()
+        return events, metrics.tally.current["a"]
 
     path.unlink()
     (gone,), current = look()

@@ -38,8 +38,9 @@ def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bo
         with os.fdopen(handle, "wb") as stream:
             write(stream)
             stream.flush()
+            # By its name only where there is no other way: in a folder of somebody else that may be another file by now.
+            os.chmod(stream.fileno() if os.chmod in os.supports_fd else aside, mode)  # noqa: PTH101
             os.fsync(stream.fileno())
-        aside.chmod(mode)
         if overwrite:
             aside.replace(path)
         else:

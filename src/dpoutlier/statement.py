@@ -33,6 +33,10 @@ COMPUTATIONAL = (
     "The noise is computed from a secret key by SipHash-2-4, so the guarantee is computational: it holds against anyone who "
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
+TIMED = (
+    "Delta is 0 for the answers themselves. For whoever can time the answers of a server it is N 2^-60, where N is the number of "
+    "cells whose noise is computed for all answers together. docs/privacy.md says what else time can tell."
+)
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
 SPARSE = (
     "Released are the cells whose noisy count is {tau} or more, with these counts; every other cell counts as zero, and is named "
@@ -126,7 +130,7 @@ def privacy_statement(
     in_use = in_use if merged is None else merged.epsilon_in_use
     remarks = [*guarantee.voided_by]
     if private:
-        remarks.append(COMPUTATIONAL if holder == "keyed" else INFORMATION)
+        remarks += [COMPUTATIONAL, TIMED] if holder == "keyed" else [INFORMATION]
         if least_count is not None:
             remarks.append(_sparse(partition.n_cells, least_count, charges))
         if guarantee.person is not None:

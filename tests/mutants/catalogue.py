@@ -7,6 +7,7 @@ import bugs_of_people
 import bugs_of_reading
 import bugs_of_secrets
 import bugs_of_sensitivity
+import bugs_of_serving
 from planted_bug import PlantedBug
 
 __all__ = ["BUGS", "PlantedBug"]
@@ -19,6 +20,7 @@ PARTS = (
     bugs_of_people,
     bugs_of_budgets,
     bugs_of_secrets,
+    bugs_of_serving,
 )
 
 BUGS = [bug for part in PARTS for bug in part.BUGS]

@@ -42,6 +42,7 @@ def verify(
         typer.echo(f"entries  {found.entries}")
         typer.echo(f"first    {found.first or '-'}")
         typer.echo(f"last     {found.last or '-'}")
+        typer.echo(f"refused  {found.refusals} (requests without a valid key, or with one that is for something else)")
         if found.repairs:
             typer.echo(f"repairs  {found.repairs} (torn lines after a crash, marked in the log)")
         typer.echo(f"head     {found.head}")

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import multiprocessing
 import os
-import shutil
-import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
-from dpoutlier.server import metrics
 from dpoutlier.server.auditlog import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
 from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.logs import flush, log, where
+from dpoutlier.server.metrics import tally
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.shelf import Shelf
+from dpoutlier.server.watch import LOADING, Part, Watch, look_at_models, parent_look
 
 __all__ = ["app_from_environment", "create_app"]
 
-LOOK, RETRY = 0.5, 1.0
-"""Seconds between looks at files that may have been replaced, and before a worker that cannot start gives up."""
-
-LONGEST_MESSAGE = 1000
+RETRY = 1.0
+"""Seconds before a worker that cannot start gives up."""
 
 
 class Lean(APIRoute):
@@ -62,26 +58,21 @@ def create_app(settings: Settings) -> Envelope:
     """The application of one worker. Its models are loaded when it starts."""
     shelf, guard = Shelf(settings), Guard(settings.keys)
     routes = Routes(settings, shelf, guard)
-    audit = None if settings.audit is None else AuditLog(settings.audit)
+    audit = None if settings.audit is None else AuditLog(settings.audit, settings.shared)
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         await asyncio.get_running_loop().run_in_executor(None, _start, shelf)
         gc.collect()
         gc.freeze()  # what is there now stays, and need not be looked through
-        watching = asyncio.create_task(_watch(shelf, guard, audit))
+        watch.start()
         routes.reasons = []
         log("ready", models=len(shelf.served))
         try:
             yield
         finally:
-            watching.cancel()
-            with suppress(asyncio.CancelledError):
-                await watching
             routes.close()
-            if audit is not None:
-                audit.sync()
-            metrics.tally.write()
+            await watch.stop()
             log("stopped")
 
     app = FastAPI(
@@ -138,8 +129,21 @@ def create_app(settings: Settings) -> Envelope:
 
     envelope = Envelope(routed, audit)
     envelope.routes = routes  # type: ignore[attr-defined] # for tests
-    routes.extra_reasons = lambda: [] if envelope.audit_works else ["the audit log cannot be written"]
+    watch = envelope.watch = Watch(_parts(shelf, guard, envelope))  # type: ignore[attr-defined]
+    routes.extra_reasons = lambda: [*guard.reasons(), *([] if audit is None else audit.reasons()), *watch.reasons()]
     return envelope
+
+
+def _parts(shelf: Shelf, guard: Guard, envelope: Envelope) -> list[Part]:
+    """What a worker looks after; keys first."""
+    parts = [Part("keys", guard.refresh), Part("models", lambda: look_at_models(shelf), most_age=LOADING)]
+    if envelope.audit is not None and envelope.refused is not None:
+        parts.append(Part("refused requests", envelope.refused.look, in_thread=False, at_end=envelope.refused.close))
+        parts.append(Part("audit log", envelope.audit.look, at_end=envelope.audit.look))
+    parts.append(Part("metrics", tally.write, in_thread=False, at_end=tally.write))
+    parts.append(Part("lines of the log", flush, in_thread=False))
+    parts.append(Part("parent process", parent_look(shelf.settings.shared), in_thread=False))
+    return parts
 
 
 def _described_with_keys(app: FastAPI) -> dict[str, Any]:
@@ -159,52 +163,7 @@ def _start(shelf: Shelf) -> None:
             1
         )  # and not as uvicorn ends: others may still answer with what the file held before, and must not be stopped
     for name in shelf.served:
-        metrics.LOADS.labels(name, "loaded").inc()
-        metrics.MODEL_CURRENT.labels(name).set(1)
-
-
-async def _watch(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
-    """Look after files that are replaced, and after the parent process."""
-    loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
-    while True:
-        await asyncio.sleep(LOOK)
-        if parent is not None and os.getppid() != parent.pid:
-            log("parent-gone", "error")
-            shutil.rmtree(shelf.settings.shared or "", ignore_errors=True)  # which the parent would have done
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        metrics.tally.write()
-        flush()
-        try:
-            await loop.run_in_executor(None, _look, shelf, guard, audit)
-        except Exception as error:  # noqa: BLE001 - the next look may succeed
-            log("look-failed", "error", **where(error))
-
-
-def _look(shelf: Shelf, guard: Guard, audit: AuditLog | None) -> None:
-    """What may take long: in a thread of its own."""
-    keys = guard.refresh()
-    if keys is not None:
-        log("keys-read" if keys else "keys-unreadable", "info" if keys else "error")
-    for name in shelf.vanished():
-        metrics.MODEL_CURRENT.labels(name).set(0)
-        log(
-            "model-file-missing",
-            "warning",
-            model=name,
-            message="its file is gone; the model as it was goes on answering.",
-        )
-    for name, path in shelf.changed():
-        error = shelf.reload(name, path)
-        result = "loaded" if error is None else "failed"
-        metrics.LOADS.labels(name, result).inc()
-        metrics.MODEL_CURRENT.labels(name).set(error is None)
-        if error is None:
-            log("model-loaded", model=name)
-        else:  # its text is about a file of the custodian's, and no query
-            log("model-failed", "error", model=name, message=str(error)[:LONGEST_MESSAGE], **where(error))
-    if audit is not None:
-        audit.sync()
+        tally.loaded(name, well=True)
 
 
 def app_from_environment() -> Envelope:

@@ -9,19 +9,39 @@ import fcntl
 import hashlib
 import json
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from dpoutlier.exceptions import DpoutlierError
+from dpoutlier.server.auditmark import Known, Mark
+from dpoutlier.server.logs import log, where
 
-__all__ = ["FIRST", "AuditError", "AuditLog", "Verified", "verify"]
+__all__ = ["FAULTS", "FIRST", "AuditChangedError", "AuditError", "AuditLog", "Verified", "verify"]
 
 FIRST = "0" * 64
 TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
 """Bytes that are read first to find the last entry, and at most."""
 OPENING = b'{"seq":'
 FIELDS = ("request_id", "key", "model", "release", "route", "rows", "status")
+MOST_ENTRIES = 1 << 63
+DIGEST = re.compile("[0-9a-f]{64}")
+FAULTS = (OSError, ValueError, KeyError, TypeError)
+"""What ``append`` and ``check`` may raise."""
+CANNOT = "the audit log cannot be written"
+MOVED = "the audit log was moved, removed or replaced"
+CUT = "the audit log was cut off or changed"
+REMEDIES = {
+    CANNOT: "the audit log cannot be written. See that the disk has space and that the server's user may write the file.",
+    MOVED: "the audit log was moved, removed or replaced while the server runs. Put the file back, or stop the server, keep "
+    "what there is, and start it again.",
+    CUT: "the audit log was cut off or changed while the server runs, as a log rotator does that truncates files. Stop the "
+    "server, move the file away, and start it again. A head that you noted shows what is missing.",
+}
 
 
 class AuditError(DpoutlierError):
@@ -32,6 +52,10 @@ class AuditError(DpoutlierError):
         self.line = line
 
 
+class AuditChangedError(ValueError):
+    """The file is not the one that this server has written, or not as it was left."""
+
+
 class Verified(NamedTuple):
     """A log that holds together."""
 
@@ -40,6 +64,8 @@ class Verified(NamedTuple):
     last: str | None
     head: str
     repairs: int
+    refusals: int
+    """Requests that were refused, those included that are only counted."""
 
 
 def _hash(entry: dict[str, Any]) -> str:
@@ -52,60 +78,133 @@ def _line(entry: dict[str, Any]) -> bytes:
 
 
 class AuditLog:
-    """Appends to a file. An entry is in the file before ``append`` returns."""
+    """Appends to a file. An entry is in the file before ``append`` returns.
 
-    def __init__(self, path: str | Path) -> None:
-        self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._known = (-1, 0, FIRST)
+    All workers of a server share a mark of the file and of its last entry: see ``Mark``.
+    """
+
+    def __init__(self, path: str | Path, shared: str | None = None) -> None:
+        self.path, self.mark = str(path), Mark(shared)
+        self.fault: str | None = None
+        """Why the log does not work; anybody may read it."""
+        self.file, self._alone = -1, Lock()
+        if self.mark.read() is None:
+            self._open(os.O_CREAT)
 
     def append(self, event: str, **fields: Any) -> None:
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-        try:
-            seq, previous = self._last()
-            self._write(seq + 1, previous, event, fields)
-        finally:
-            fcntl.flock(self.file, fcntl.LOCK_UN)
+        with self._locked():
+            self._write(self._last(), event, fields)
 
-    def _write(self, seq: int, previous: str, event: str, fields: dict[str, Any]) -> None:
+    def check(self) -> None:
+        """See that the file is a log that can be gone on with; ValueError, KeyError or TypeError if it is none."""
+        with self._locked():
+            self._last()
+
+    def look(self) -> None:
+        """See that the log still works, and that what was written is on the disk."""
+        if self.fault is None:
+            self.check()
+        else:
+            self.append("resumed")  # only an entry shows that entries can be written again
+        self.sync()
+
+    def sync(self) -> None:
+        """See that what was written is on the disk. That may take long, and must not hold up others."""
+        with self._alone:
+            handle = os.dup(self.file)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def reasons(self) -> list[str]:
+        """Why nothing is answered."""
+        return [] if self.fault is None else [self.fault]
+
+    def close(self) -> None:
+        if self.file >= 0:
+            os.close(self.file)
+        self.file = -1
+
+    def _open(self, more: int = 0) -> None:
+        self.file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | more, 0o600)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the file, alone among threads and processes, and note whether all went well."""
+        with self._alone:
+            try:
+                if self.file < 0:
+                    self._open()
+                fcntl.flock(self.file, fcntl.LOCK_EX)
+                try:
+                    yield
+                finally:
+                    fcntl.flock(self.file, fcntl.LOCK_UN)
+            except FAULTS as error:
+                self._failed(error)
+                raise
+            self.fault = None
+
+    def _failed(self, error: Exception) -> None:
+        known, self.fault = self.fault, CANNOT
+        if isinstance(error, AuditChangedError):
+            self.fault = str(error)
+        elif isinstance(error, FileNotFoundError):
+            self.fault = MOVED
+        if self.fault == MOVED:
+            self.close()  # the right file may be put back
+        if (
+            self.fault != known and self.mark.read() is not None
+        ):  # else no server runs yet, and whoever starts one is told
+            message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
+            log("audit-failed", "critical", message=message, **where(error))
+
+    def _write(self, last: Known, event: str, fields: dict[str, Any]) -> Known:
+        """Write the entry that follows the last one, which it becomes."""
         entry: dict[str, Any] = {
-            "seq": seq,
+            "seq": last.seq + 1,
             "time": datetime.now(UTC).isoformat(timespec="microseconds"),
             "event": event,
         }
         entry |= {name: fields.get(name) for name in FIELDS}
         entry |= {name: value for name, value in fields.items() if name not in FIELDS}
-        entry["previous"] = previous
+        entry["previous"] = last.head
         entry["hash"] = _hash(entry)
         line = _line(entry)
-        size = os.fstat(self.file).st_size
         if os.write(self.file, line) != len(line):  # the disk is full: take the part back, and refuse
-            os.ftruncate(self.file, size)
+            os.ftruncate(self.file, last.size)
             raise OSError(28, "the audit log could not be written")
-        self._known = (size + len(line), seq, str(entry["hash"]))
+        return self.mark.write(last._replace(size=last.size + len(line), seq=last.seq + 1, head=entry["hash"]))
 
-    def _last(self) -> tuple[int, str]:
-        """Number and hash of the last entry; a torn line at the end, left by a crash, becomes an entry that says so."""
-        size = os.fstat(self.file).st_size
-        if size == self._known[0]:
-            return self._known[1:]
+    def _last(self) -> Known:
+        """The last entry; a torn line at the end, left by a crash, becomes an entry that says so."""
+        found, there, known = os.fstat(self.file), os.stat(self.path), self.mark.read()  # noqa: PTH116 - for each query
+        if not os.path.samestat(found, there) or (known is not None and known[:2] != (found.st_dev, found.st_ino)):
+            raise AuditChangedError(MOVED)
+        size = found.st_size
+        if known is not None:
+            if not self._holds(known, size):
+                raise AuditChangedError(CUT)
+            if size == known.size:
+                return known
         whole, newline, torn = self._tail(size).rpartition(b"\n")
-        last = whole.rpartition(b"\n")[2]
         if newline:
-            try:
-                entry = json.loads(last.decode())
-                seq, head = int(entry["seq"]), str(entry["hash"])
-            except (RecursionError, OverflowError):
-                raise ValueError("no entry") from None
+            seq, head = _seq_and_hash(whole.rpartition(b"\n")[2])
         elif OPENING.startswith(torn[: len(OPENING)]):
             seq, head = 0, FIRST
         else:
             raise ValueError("no entry")
-        if torn:
-            os.ftruncate(self.file, size - len(torn))
-            self._write(seq + 1, head, "repair", {"torn": torn.decode("utf-8", "replace")})
-            return self._known[1:]
-        self._known = (size, seq, head)
-        return seq, head
+        last = Known(found.st_dev, found.st_ino, size - len(torn), seq, head)
+        if not torn:
+            return self.mark.write(last)
+        os.ftruncate(self.file, last.size)
+        return self._write(last, "repair", {"torn": torn.decode("utf-8", "replace")})
+
+    def _holds(self, known: Known, size: int) -> bool:
+        """Whether the entry that was the last one is still where it was. What follows it may be another server's."""
+        end = _end_of_line(known.head) if known.seq else b""
+        return size >= known.size and os.pread(self.file, len(end), known.size - len(end)) == end
 
     def _tail(self, size: int) -> bytes:
         """The end of the file, from before its last whole line."""
@@ -118,26 +217,28 @@ class AuditLog:
                 raise ValueError("no entry")
             window *= 4
 
-    def check(self) -> None:
-        """See that the file is a log that can be gone on with; ValueError, KeyError or TypeError if it is none."""
-        fcntl.flock(self.file, fcntl.LOCK_EX)
-        try:
-            self._last()
-        finally:
-            fcntl.flock(self.file, fcntl.LOCK_UN)
 
-    def sync(self) -> None:
-        """See that what was written is on the disk."""
-        os.fsync(self.file)
+def _end_of_line(head: str) -> bytes:
+    """How a line ends whose entry has this hash."""
+    return b'"hash":"%s"}\n' % head.encode()
 
-    def close(self) -> None:
-        os.close(self.file)
+
+def _seq_and_hash(line: bytes) -> tuple[int, str]:
+    try:
+        entry = json.loads(line.decode())
+        seq, head = int(entry["seq"]), str(entry["hash"])
+    except (RecursionError, OverflowError):
+        raise ValueError("no entry") from None
+    if not 1 <= seq < MOST_ENTRIES or not DIGEST.fullmatch(head) or not (line + b"\n").endswith(_end_of_line(head)):
+        raise ValueError("no entry")
+    return seq, head
 
 
 def verify(path: str | Path, head: str | None = None) -> Verified:
     """Check every entry of a log. ``head`` is a hash that was noted before: it must be that of one of the entries."""
     head = None if head is None else head.strip().lower()
-    previous, first, last, number, repairs, met = FIRST, None, None, 0, 0, head is None
+    previous, first, last, number, met = FIRST, None, None, 0, head is None
+    repairs = refusals = 0
     with Path(path).open("rb") as stream:
         for number, line in enumerate(stream, 1):
             entry = _entry(line, number)
@@ -153,13 +254,22 @@ def verify(path: str | Path, head: str | None = None) -> Verified:
                 raise AuditError(number, "it was changed: its hash is another's.")
             previous, last, first = entry["hash"], entry["time"], first or entry["time"]
             repairs += entry["event"] == "repair"
+            refusals += _refusals(entry)
             met = met or previous == head
     if not met:
         raise AuditError(
             number + 1,
             f"no entry has the hash {str(head)[:64]}, which was noted before: the end was cut off, or the log is another.",
         )
-    return Verified(number, first, last, previous, repairs)
+    return Verified(number, first, last, previous, repairs, refusals)
+
+
+def _refusals(entry: dict[str, Any]) -> int:
+    """How many refused requests an entry tells of."""
+    if entry["event"] == "refused":
+        return 1
+    count = entry.get("count") if entry["event"] == "refused-more" else 0
+    return max(count, 0) if isinstance(count, int) else 0
 
 
 def _entry(line: bytes, number: int) -> dict[str, Any]:

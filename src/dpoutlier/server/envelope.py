@@ -9,11 +9,12 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.auditlog import FAULTS, AuditLog
 from dpoutlier.server.bodies import Gone
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.refusals import Refusal, error_body
+from dpoutlier.server.refused import RefusedEntries
 
 __all__ = ["NO_ROUTE", "SECURITY", "Envelope", "Exchange", "Reply"]
 
@@ -43,19 +44,22 @@ OTHERS = {
     404: ("not-found", "there is no such route. See /openapi.json."),
     405: ("method-not-allowed", "this route does not take that method. See /openapi.json."),
 }
+TURNED_AWAY = {"unauthorized", "not-for-metrics"}
 FAILED = "the server failed at this request. Its operator finds the request id in the log."
 
 
 class Exchange:
     """What is known of a request so far. Nothing that it said itself, but its size."""
 
-    __slots__ = ("audited", "begin", "id", "key", "model", "release", "route", "rows", "status")
+    __slots__ = ("audited", "begin", "id", "key", "model", "release", "route", "rows", "status", "tried")
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(8)
         self.begin = time.perf_counter()
         self.route = NO_ROUTE
         self.key: str | None = None
+        self.tried: str | None = None
+        """The id of the key that was refused, if there is such a key."""
         self.model: str | None = None
         self.release: str | None = None
         self.rows: int | None = None
@@ -77,7 +81,7 @@ class Envelope:
 
     def __init__(self, app: App, audit: AuditLog | None) -> None:
         self.app, self.audit = app, audit
-        self.audit_works = True
+        self.refused = None if audit is None else RefusedEntries(audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -120,7 +124,8 @@ class Envelope:
     async def _refuse(self, refusal: Refusal, exchange: Exchange, scope: Scope, send: Send) -> None:
         exchange.status = refusal.status
         try:
-            self._record(exchange)
+            if not self._record(exchange):
+                self._record_refused(refusal, exchange)
         except Refusal as error:
             refusal = error.forgetful()
             exchange.status = refusal.status
@@ -129,27 +134,24 @@ class Envelope:
         await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
-    def _record(self, exchange: Exchange) -> None:
-        """The entry in the audit log, before anything is answered. Without it nothing is."""
+    def _record(self, exchange: Exchange) -> bool:
+        """The entry of a query in the audit log, before anything is answered; without it nothing is. False if it is no query."""
         if self.audit is None or not exchange.audited:
-            return
+            return False
         exchange.audited = False
         try:
-            self.audit.append(
-                "query",
-                request_id=exchange.id,
-                key=exchange.key,
-                model=exchange.model,
-                release=exchange.release,
-                route=exchange.route,
-                rows=exchange.rows,
-                status=exchange.status,
-            )
-            self.audit_works = True
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self.audit_works = False
-            log("audit-failed", "critical", request_id=exchange.id, **where(error))
+            self.audit.append("query", key=exchange.key, rows=exchange.rows, **_told(exchange))
+        except FAULTS:  # the log has said so
             raise Refusal("unavailable", "the audit log cannot be written, so nothing is answered.") from None
+        return True
+
+    def _record_refused(self, refusal: Refusal, exchange: Exchange) -> None:
+        """The entry of somebody who was turned away: without a valid key, or with one that is for something else."""
+        forbidden = refusal.code == "unknown-model" and exchange.model is not None
+        if self.refused is None or not (forbidden or refusal.code in TURNED_AWAY):
+            return
+        valid = exchange.key is not None
+        self.refused.enter(valid=valid, key=exchange.key if valid else exchange.tried, **_told(exchange))
 
     def _done(self, exchange: Exchange, refusal: Refusal | None) -> None:
         seconds = time.perf_counter() - exchange.begin
@@ -169,6 +171,17 @@ class Envelope:
             model=exchange.model,
             at_once=False,
         )
+
+
+def _told(exchange: Exchange) -> dict[str, Any]:
+    """What the audit log tells of every request."""
+    return {
+        "request_id": exchange.id,
+        "model": exchange.model,
+        "release": exchange.release,
+        "route": exchange.route,
+        "status": exchange.status,
+    }
 
 
 def _own_headers(exchange: Exchange) -> list[tuple[bytes, bytes]]:

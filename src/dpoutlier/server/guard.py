@@ -2,56 +2,91 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 from pathlib import Path
 
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.server.keys import OPEN, Key, KeyRing, read_keys
+from dpoutlier.server.logs import log
 from dpoutlier.server.refusals import Refusal
+from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["Guard"]
+__all__ = ["MOST_AGE", "Guard"]
 
 REALM = ((b"www-authenticate", b"Bearer"),)
 WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. Whoever runs the server makes keys."
 LONGEST = 200
+MOST_AGE = 5.0
+"""Seconds without a look at the key file after which no key is taken: one of them may have been revoked."""
 
 
 class Guard:
-    """Checks keys. A file that cannot be read any more holds no valid key."""
+    """Checks keys. A file that cannot be read any more holds no valid key, and is tried again at every look."""
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
-        self.stamp = self._stamp()
-        self.ring = KeyRing([] if self.path is None else read_keys(self.path))
+        self.ring = KeyRing([])
+        self.problem: str | None = None
+        """Why the file cannot be used, and what helps."""
+        self.looked = math.inf
+        """When the file was last looked at. Before the first look nothing is too old."""
+        self.stamp = None if self.path is None else self._read(self.path)
 
-    def _stamp(self) -> tuple[int, ...] | None:
-        try:
-            found = None if self.path is None else os.stat(self.path)  # noqa: PTH116 - called every second
-        except OSError:
-            return None
-        return None if found is None else (found.st_ino, found.st_mtime_ns, found.st_size)
+    def refresh(self) -> None:
+        """Read the file again if it has changed, or could not be read before."""
+        if self.path is None:
+            return
+        if self.problem is not None or stamp_of(self.path) != self.stamp:
+            self.stamp = self._read(self.path)
+            if self.problem is None:
+                log("keys-read")
+        self.looked = time.monotonic()
 
-    def refresh(self) -> bool | None:
-        """Read the file again if it has changed; False if it cannot be read, None if nothing has changed."""
-        stamp = self._stamp()
-        if self.path is None or stamp == self.stamp:
-            return None
-        self.stamp = stamp
+    def _read(self, path: Path) -> Stamp | None:
+        """Take the keys of the file, or none; its stamp from before, so that a file that is replaced meanwhile is read again."""
+        stamp, known = stamp_of(path), self.problem
         try:
-            self.ring = KeyRing(read_keys(self.path))
-        except (InvalidParameterError, OSError):
-            self.ring = KeyRing([])
-            return False
-        return True
+            self.ring, self.problem = KeyRing(read_keys(path)), None
+        except Exception as error:  # noqa: BLE001 - whatever it is, keys that may have been revoked must not be used
+            self.ring, self.problem = KeyRing([]), _problem(path, error)
+        if self.problem is not None and self.problem != known:
+            log("keys-unreadable", "error", message=self.problem)
+        return stamp
+
+    def reasons(self) -> list[str]:
+        """Why this server cannot let anybody in."""
+        return [] if self.problem is None else ["the key file cannot be read"]
 
     def key_of(self, headers: list[tuple[bytes, bytes]]) -> Key:
         """The key of a request with these headers. What is wrong with it is not told."""
         if self.path is None:
             return OPEN
-        given = [value for name, value in headers if name == b"authorization"]
-        scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        usable = scheme.lower() == b"bearer" and len(token) <= LONGEST
-        key = self.ring.check(token.strip().decode("latin-1") if usable else "")
+        if time.monotonic() - self.looked > MOST_AGE:
+            raise Refusal("unavailable", "the server cannot look at its keys at the moment; try again.")
+        key = self.ring.check(_token(headers))
         if key is None:
             raise Refusal("unauthorized", WHO, REALM)
         return key
+
+    def tried(self, headers: list[tuple[bytes, bytes]]) -> str | None:
+        """The id in the key of a request that was refused, if the file has such an id. Nothing else that a client sends is told."""
+        return self.ring.known_id(_token(headers))
+
+
+def _token(headers: list[tuple[bytes, bytes]]) -> str:
+    given = [value for name, value in headers if name == b"authorization"]
+    scheme, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+    return token.strip().decode("latin-1") if scheme.lower() == b"bearer" and len(token) <= LONGEST else ""
+
+
+def _problem(path: Path, error: Exception) -> str:
+    """What is wrong with a key file, for the log: its text is about a file of the custodian's, and about no request."""
+    if isinstance(error, PermissionError):
+        return (
+            f"{path} cannot be read by this server, so no key is valid. It runs as user {os.geteuid()}: give the file to that "
+            f"user (chown {os.geteuid()} {path}), or let its group read it. The server tries again by itself."
+        )
+    what = str(error) if isinstance(error, InvalidParameterError) else f"{path} cannot be read: {error}."
+    return f"No key is valid: {what} The server tries again by itself."

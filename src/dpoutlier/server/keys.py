@@ -21,6 +21,7 @@ from typing import IO, Any
 from dpoutlier._files import write_aside
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.server.access import access_in, access_of, give
 
 __all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
 
@@ -70,15 +71,26 @@ class KeyRing:
     def __init__(self, keys: Sequence[Key]) -> None:
         self.keys = {key.id: key for key in keys}
 
+    def known_id(self, token: str) -> str | None:
+        """The id that a key names, if the file has it."""
+        name = _parts(token)[1]
+        return name if name in self.keys else None
+
     def check(self, token: str) -> Key | None:
         """The key, if it is one and may be used now. One hash and one comparison in constant time, whatever is wrong."""
-        prefix, _, rest = token.partition("_")
-        name, _, secret = rest.partition("_")
+        prefix, name, secret = _parts(token)
         key = self.keys.get(name)
         right = hmac.compare_digest(_hash(secret), DUMMY if key is None else key.hash)
         if not right or key is None or prefix != "dpo" or not key.valid(time.time()):
             return None
         return key
+
+
+def _parts(token: str) -> tuple[str, str, str]:
+    """Prefix, id and secret."""
+    prefix, _, rest = token.partition("_")
+    name, _, secret = rest.partition("_")
+    return prefix, name, secret
 
 
 def _hash(secret: str) -> str:
@@ -151,20 +163,34 @@ def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
     """The keys, to be changed; written aside afterwards. One at a time may."""
     if not path.parent.is_dir():
         raise InvalidParameterError(f"{path} cannot be written: there is no folder {path.parent}.")
-    lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = _lock(path)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        keys = read_keys(path) if path.exists() or not new else []
+        there = path.exists()
+        keys = read_keys(path) if there or not new else []
+        access = access_of(path) if there else access_in(path.parent)
         yield keys
         content = {"format": FORMAT, "version": 1, "keys": [asdict(key) for key in keys]}
         text = json.dumps(content, indent=1) + "\n"
 
         def write(stream: IO[bytes]) -> None:
+            give(stream.fileno(), access, path)
             stream.write(text.encode())
 
-        write_aside(path, write, overwrite=True, mode=0o600)
+        write_aside(path, write, overwrite=True, mode=access.mode)
     finally:
         os.close(lock)
+
+
+def _lock(path: Path) -> int:
+    """The file that is locked while keys are changed. Whoever owns the folder must be able to open it, also if root made it."""
+    place, flags = path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        lock = os.open(place, flags | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return os.open(place, flags)
+    give(lock, access_in(path.parent), place)
+    return lock
 
 
 def day(seconds: int) -> str:

@@ -19,7 +19,7 @@ __all__ = ["UVICORN_LOGS", "flush", "log", "where"]
 WHOLE = 4096
 """Bytes that a pipe takes in one piece."""
 MOST_WAITING = 100
-PACKAGE = Path(__file__).parents[1]
+INSIDE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 _waiting: list[bytes] = []
@@ -27,11 +27,19 @@ _lock = Lock()
 
 
 def log(event: str, level: str = "info", *, at_once: bool = True, **fields: Any) -> None:
-    """One line. It is written at once with all that wait, or waits for half a second at most, until ``flush``."""
+    """One line. It is written at once with all that wait, or waits for half a second at most, until ``flush``. Never raises."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    _waiting.append(to_json({"time": now, "level": level, "event": event, **fields, "pid": _pid()}))
+    _waiting.append(_line({"time": now, "level": level, "event": event, **fields, "pid": _pid()}))
     if at_once or len(_waiting) >= MOST_WAITING:
         flush()
+
+
+def _line(content: dict[str, Any]) -> bytes:
+    try:
+        return to_json(content)
+    except Exception as error:  # noqa: BLE001 - such as the name of a file that is no text: the rest is told
+        known = {name: content[name] for name in ("time", "level", "event", "pid")}
+        return to_json({**known, "not_told": type(error).__name__})
 
 
 def flush() -> None:
@@ -51,9 +59,9 @@ def _pid() -> int:
 
 def where(error: BaseException) -> dict[str, Any]:
     """The type of an error and where in this package it came from. Its text may quote a value, and is left out."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.startswith(str(PACKAGE))]
-    place = f"{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}" if frames else "elsewhere"
-    return {"error": type(error).__name__, "at": place}
+    walked = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    own = [f"{name.removeprefix(INSIDE)}:{line}" for name, line in walked if name.startswith(INSIDE)]
+    return {"error": type(error).__name__, "at": own[-1] if own else "elsewhere"}
 
 
 class Lines(logging.Handler):

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 from collections import Counter as Counted
+from collections.abc import Hashable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-__all__ = ["FOLDER", "LOADS", "MODEL_CURRENT", "page", "tally"]
+__all__ = ["FOLDER", "page", "tally"]
 
-MOST_WAITING = 1000
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+Key = TypeVar("Key", bound=Hashable)
+Amount = TypeVar("Amount", int, float)
 
 _registry = CollectorRegistry()
 REQUESTS = Counter("dpoutlier_requests", "Requests answered.", ["route", "status"], registry=_registry)
@@ -21,7 +26,7 @@ SECONDS = Histogram(
     "dpoutlier_request_seconds",
     "Time from the head of a request to its answer.",
     ["route"],
-    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+    buckets=BUCKETS,
     registry=_registry,
 )
 ROWS = Counter("dpoutlier_rows_scored", "Points scored.", ["model"], registry=_registry)
@@ -40,46 +45,61 @@ IN_FLIGHT = Gauge(
 
 
 class Tally:
-    """What happened since the last time that it was written to the files, which takes longer than to score a point."""
+    """What happened since it was last written to the files. No request writes there: that takes longer than to score a point."""
 
     def __init__(self) -> None:
-        self.answers: list[tuple[str, int, float]] = []
-        self.rows: dict[str, int] = {}
-        self.rejected: dict[str, int] = {}
+        self.answers: Counted[tuple[str, int]] = Counted()
+        self.seconds: dict[str, float] = {}
+        self.buckets: Counted[tuple[str, int]] = Counted()
+        self.rows: Counted[str] = Counted()
+        self.rejected: Counted[str] = Counted()
+        self.loads: list[tuple[str, str]] = []
+        """A list, because models are loaded in another thread: to append to it is one step."""
+        self.current: dict[str, bool] = {}
         self.in_flight = 0
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Routes are templates, and few."""
-        self.answers.append((route, status, seconds))
-        if len(self.answers) >= MOST_WAITING:
-            self.write()
+        self.answers[route, status] += 1
+        self.seconds[route] = self.seconds.get(route, 0.0) + seconds
+        self.buckets[route, bisect_left(BUCKETS, seconds)] += 1
 
     def scored(self, model: str, rows: int) -> None:
-        self.rows[model] = self.rows.get(model, 0) + rows
+        self.rows[model] += rows
 
     def refused(self, reason: str) -> None:
-        self.rejected[reason] = self.rejected.get(reason, 0) + 1
+        self.rejected[reason] += 1
+
+    def loaded(self, model: str, *, well: bool) -> None:
+        """A model file was loaded, or could not be."""
+        self.loads.append((model, "loaded" if well else "failed"))
+        self.current[model] = well
 
     def write(self) -> None:
-        answers, self.answers = self.answers, []
-        rows, self.rows = self.rows, {}
-        rejected, self.rejected = self.rejected, {}
-        for (route, status), many in Counted((route, status) for route, status, _ in answers).items():
+        """Add to the files. A file that cannot be opened is an error, and what was to be added stays for the next time."""
+        for (route, status), many in _taken(self.answers):
             REQUESTS.labels(route, str(status)).inc(many)
-        for route in {route for route, _, _ in answers}:
-            _observe(SECONDS.labels(route), [seconds for known, _, seconds in answers if known == route])
-        for model, many in rows.items():
+        for route, seconds in _taken(self.seconds):
+            SECONDS.labels(route)._sum.inc(seconds)  # noqa: SLF001 - there is no public way to add many at once
+        for (route, bucket), many in _taken(self.buckets):
+            SECONDS.labels(route)._buckets[bucket].inc(many)  # noqa: SLF001
+        for model, many in _taken(self.rows):
             ROWS.labels(model).inc(many)
-        for reason, many in rejected.items():
+        for reason, many in _taken(self.rejected):
             REJECTED.labels(reason).inc(many)
+        while self.loads:
+            LOADS.labels(*self.loads[0]).inc()
+            del self.loads[0]
+        for model, current in [*self.current.items()]:
+            MODEL_CURRENT.labels(model).set(current)
         IN_FLIGHT.set(self.in_flight)
 
 
-def _observe(histogram: Histogram, values: list[float]) -> None:
-    """All values at once; one by one they would take as long as some requests do."""
-    histogram._sum.inc(sum(values))  # noqa: SLF001 - there is no public way
-    for bucket, many in Counted(bisect_left(histogram._upper_bounds, value) for value in values).items():  # noqa: SLF001
-        histogram._buckets[bucket].inc(many)  # noqa: SLF001
+def _taken(counted: dict[Key, Amount]) -> Iterator[tuple[Key, Amount]]:
+    """Each amount; it is removed when the caller has added it, and comes back for the next one."""
+    for key in list(counted):
+        yield key, counted[key]
+        del counted[key]
 
 
 tally = Tally()

@@ -161,8 +161,13 @@ class Routes:
     # ---------------------------------------------------------------------------------------------------------------------
 
     def _key(self, scope: Scope) -> Key:
-        key = self.guard.key_of(scope["headers"])
-        scope["exchange"].key = key.id
+        exchange: Exchange = scope["exchange"]
+        try:
+            key = self.guard.key_of(scope["headers"])
+        except Refusal:
+            exchange.tried = self.guard.tried(scope["headers"])
+            raise
+        exchange.key = key.id
         return key
 
     def _served(self, scope: Scope, *, audited: bool = False) -> Served:
@@ -171,10 +176,12 @@ class Routes:
         key, name = self._key(scope), scope["path_params"]["model"]
         self.rate.take(key.id)
         exchange.audited = audited  # and not before: who may ask no more must not fill the disk either
-        served = self.shelf.get(name) if key.may_use(name) else None
-        if served is None:
+        served = self.shelf.get(name)
+        if served is not None:  # a name that no model has is the client's text, and is noted nowhere
+            exchange.model = served.name
+        if served is None or not key.may_use(name):
             raise Refusal("unknown-model", NO_MODEL)
-        exchange.model, exchange.release = served.name, served.release
+        exchange.release = served.release
         return served
 
     def _points(self, kind: str, body: bytes, served: Served, most_rows: int) -> Points:

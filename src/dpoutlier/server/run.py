@@ -17,7 +17,7 @@ from typing import Any
 
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.auditlog import FAULTS, AuditLog
 from dpoutlier.server.hosts import is_loopback
 from dpoutlier.server.keys import read_keys
 from dpoutlier.server.logs import UVICORN_LOGS, log, where
@@ -88,10 +88,10 @@ def _check(settings: Settings) -> None:
     Shelf(settings).load_all()
 
 
-def _audit(path: str, event: str | None = None, **fields: Any) -> AuditLog:
+def _audit(path: str, shared: str | None = None, event: str | None = None, **fields: Any) -> AuditLog:
     """The audit log, with an entry if one is given."""
     try:
-        audit = AuditLog(path)
+        audit = AuditLog(path, shared)
         audit.check()
         if event is not None:
             audit.append(event, **fields)
@@ -149,7 +149,7 @@ def _run(settings: Settings, listening: socket.socket) -> None:
         ssl_keyfile=settings.tls_key,
     )
     described: dict[str, Any] = {"workers": settings.workers, "models": len(settings.models)}
-    audit = None if settings.audit is None else _audit(settings.audit, "start", **described)
+    audit = None if settings.audit is None else _audit(settings.audit, settings.shared, "start", **described)
     if audit is None:
         log("no-audit-log", "warning", message="there is no audit log; --audit FILE makes one.")
     if settings.tls_cert is None and not is_loopback(settings.host):
@@ -179,5 +179,5 @@ def _stopped(audit: AuditLog) -> None:
         audit.append("stop")
         audit.sync()
         audit.close()
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except FAULTS as error:
         log("audit-failed", "critical", **where(error))

@@ -6,8 +6,8 @@ import csv
 import hashlib
 import io
 import math
-import os
 import re
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,16 @@ from dpoutlier.model import Model
 from dpoutlier.modelfile import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
 from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.settings import Settings
+from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["Served", "Shelf", "named_models", "number", "prepared"]
+__all__ = ["LOADED", "MISSING", "Served", "Shelf", "named_models", "number", "prepared"]
 
 ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 MOST_SCORERS = 64
 WARM_ROWS = 3
+RETRY = 5.0
+"""Seconds after which a file that could not be loaded is tried again."""
+LOADED, MISSING = "loaded", "missing"
 
 
 def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -203,48 +207,38 @@ class Shelf:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.served: dict[str, Served] = {}
-        self.stamps: dict[str, tuple[int, ...] | None] = {}
+        self.stamps: dict[str, Stamp | None] = {}
         self.missing: set[str] = set()
+        self.failed: dict[str, tuple[float, str]] = {}
+        """When a file that could not be loaded is tried again, and what was wrong with it."""
 
     def load_all(self) -> None:
         for name, path in self.settings.models:
-            self.stamps[name] = _stamp(path)
+            self.stamps[name] = stamp_of(path)
             self.served[name] = Served.load(name, path, self.settings)
 
     def get(self, name: str) -> Served | None:
         return self.served.get(name)
 
-    def vanished(self) -> list[str]:
-        """Models whose files are there no more, each told once."""
-        found = [name for name, path in self.settings.models if name not in self.missing and _stamp(path) is None]
-        self.missing.update(found)
-        return found
+    def refresh(self, name: str, path: str) -> str | Exception | None:
+        """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each told once; the old one stays.
 
-    def changed(self) -> list[tuple[str, str]]:
-        """Models whose files are others than before, each told once."""
-        found = []
-        for name, path in self.settings.models:
-            stamp = _stamp(path)
-            if stamp is None:
-                continue
-            if stamp != self.stamps[name] or name in self.missing:
-                self.missing.discard(name)
-                self.stamps[name] = stamp
-                found.append((name, path))
-        return found
-
-    def reload(self, name: str, path: str) -> Exception | None:
-        """Load a model again and put it in the place of the old one; or what is wrong, and the old one stays."""
+        A file that could not be loaded is tried again every few seconds: files may be too many for the moment, or its mode wrong.
+        """
+        stamp = stamp_of(path)
+        if stamp is None:
+            known = name in self.missing
+            self.missing.add(name)
+            return None if known else MISSING
+        again, told = self.failed.get(name, (math.inf, ""))
+        if stamp == self.stamps[name] and name not in self.missing and time.monotonic() < again:
+            return None
+        self.missing.discard(name)
+        changed, self.stamps[name] = stamp != self.stamps[name], stamp
         try:
             self.served[name] = Served.load(name, path, self.settings)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
-            return error
-        return None
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.stat(path)  # noqa: PTH116 - called every half second
-    except OSError:
-        return None
-    return (found.st_ino, found.st_mtime_ns, found.st_size)
+            self.failed[name] = (time.monotonic() + RETRY, str(error))
+            return error if changed or str(error) != told else None
+        self.failed.pop(name, None)
+        return LOADED

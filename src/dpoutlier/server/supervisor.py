@@ -8,7 +8,7 @@ import time
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
-from dpoutlier.server.logs import log
+from dpoutlier.server.logs import log, where
 
 __all__ = ["Supervisor"]
 
@@ -24,9 +24,14 @@ class Supervisor(Multiprocess):
 
     def keep_subprocess_alive(self) -> None:
         before = [] if self.should_exit.is_set() else [*self.processes]
-        super().keep_subprocess_alive()
+        try:
+            super().keep_subprocess_alive()
+        except (
+            OSError
+        ) as error:  # too many processes or files for the moment: the next time may succeed, and others answer
+            log("worker-not-started", "error", **where(error))
         for process in before:
-            if process.exitcode is not None:
+            if process.exitcode is not None and (process not in self.processes or self.should_exit.is_set()):
                 log("worker-died", "error", worker=process.pid, exit_code=process.exitcode)
         self.processes = [self._watched(process) for process in self.processes]
 

@@ -1,0 +1,66 @@
+"""Entries of refused requests in the audit log. Anybody can cause them, so a flood is counted, and must not fill the disk."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpoutlier.server.auditlog import FAULTS, AuditLog
+
+__all__ = ["MOST_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
+
+MOST_REFUSED, REFUSED_SECONDS = 20, 60.0
+"""Of each worker: so many refused requests have entries of their own in so many seconds, and one entry counts the rest."""
+
+
+@dataclass
+class Window:
+    """The refused requests of some seconds."""
+
+    begin: float = -REFUSED_SECONDS
+    entered: int = 0
+    more: int = 0
+    keys: set[str] = field(default_factory=set)
+    """Ids of keys among those that are only counted; some, if they are many."""
+
+
+class RefusedEntries:
+    """Whoever has no valid key cannot use up the entries that are for those who have one."""
+
+    def __init__(self, audit: AuditLog) -> None:
+        self.audit = audit
+        self.windows = {True: Window(), False: Window()}
+
+    def enter(self, *, valid: bool, key: str | None, **fields: Any) -> None:
+        """Enter, or count, a request that was refused. If that fails, the log has said so; the request is refused in any case."""
+        with suppress(*FAULTS):
+            self._settle(valid, time.monotonic())
+        window = self.windows[valid]
+        if window.entered >= MOST_REFUSED:
+            window.more += 1
+            if key is not None and len(window.keys) < MOST_REFUSED:
+                window.keys.add(key)
+            return
+        window.entered += 1
+        with suppress(*FAULTS):
+            self.audit.append("refused", key=key, **fields)
+
+    def look(self) -> None:
+        """Enter what was counted, if its time is over."""
+        for valid in self.windows:
+            self._settle(valid, time.monotonic())
+
+    def close(self) -> None:
+        """Enter all that was counted."""
+        for valid in self.windows:
+            self._settle(valid, float("inf"))
+
+    def _settle(self, valid: bool, now: float) -> None:
+        window = self.windows[valid]
+        if now - window.begin < REFUSED_SECONDS:
+            return
+        if window.more:
+            self.audit.append("refused-more", count=window.more, keys=sorted(window.keys))
+        self.windows[valid] = Window(time.monotonic())

@@ -1,0 +1,20 @@
+"""How a server sees that a file is another one than before, or may be read by others than before."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["Stamp", "stamp_of"]
+
+Stamp = tuple[int, ...]
+
+
+def stamp_of(path: str | Path) -> Stamp | None:
+    """Changes with the content, the owner and the mode of a file; None if there is no file to be seen."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called every half second
+    except OSError:
+        return None
+    times = (found.st_mtime_ns, found.st_ctime_ns)
+    return (found.st_dev, found.st_ino, found.st_size, *times, found.st_uid, found.st_gid, found.st_mode)
