@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpoutlier import DPGridKNN, GridKNN
+from dpoutlier import DPGridKNN, GridKNN, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
 from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon, sensitivity
 
@@ -76,6 +76,26 @@ def test_numpy_integers_do_not_wrap_around(number):
 )
 def test_the_statement_never_rounds_epsilon_down(epsilon, stated):
     assert statement_of(epsilon=epsilon).epsilon == stated
+
+
+EVERYTHING = {"n_hint": "buy", "bins": "auto", "target_fpr": 0.1, "bounds": PrivateBounds(0.2, (0, 9))}
+
+
+@pytest.mark.parametrize("epsilon", ["1/3", "0.7", "1/7", "2/3", "1e-8", "3", "1.000000001"])
+def test_what_is_shown_of_the_charges_adds_up_to_the_total_that_is_shown(epsilon):
+    """Before, each was rounded up by itself: 1/3 in four parts was 0.333333337."""
+    statement = statement_of(epsilon=epsilon, **EVERYTHING)
+    assert sum(Decimal(charge["epsilon"]) for charge in statement.charges) == Decimal(statement.epsilon)
+    assert [charge["purpose"] for charge in statement.charges] == ["number of rows", "bounds", "counts", "threshold"]
+
+
+def test_bounds_have_no_noise_on_rows():
+    statement = statement_of(**EVERYTHING)
+    scales = {charge["purpose"]: charge["noise_scale_rows"] for charge in statement.charges}
+    assert scales.pop("bounds") is None
+    assert all(float(scale) > 0 for scale in scales.values())
+    (line,) = [line for line in str(statement).splitlines() if line.startswith("  bounds ")]
+    assert line.endswith("none: chosen")
 
 
 def test_the_sensitivity_counts_cells_rows_and_relations():

@@ -251,7 +251,13 @@ def test_the_statement_says_who_declared_what_and_how_the_noise_grew():
     fits = [grid(epsilon, rows_per_person=2, target_fpr=0.1).fit(ROWS[0]) for epsilon in (1, "0.5")]
     statement = merge(fits, people="disjoint").privacy_statement()
     page = " ".join(str(statement).split())
-    for text in ("declared disjoint", "all of them in one part", "epsilon (total) 1", "2 (replace-one)", "together 1"):
+    for text in (
+        "declared disjoint",
+        "all of them in one part",
+        "epsilon (of this merge) 1",
+        "2 (replace-one)",
+        "together 1",
+    ):
         assert text in page
     scales = [2 / (0.9 + 0.05), 2 / (0.45 + 0.025)]
     wide = f"{np.hypot(*scales):.6g}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import platform
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from importlib import metadata
+from itertools import accumulate, pairwise
 from typing import Any
 
 from dpoutlier.domain import Domain
@@ -26,7 +29,7 @@ NOT_PROTECTED = (
     "Facts about the population that would be learned just as well without any one person's data.",
     "The public inputs: bounds, bins, trees, k, n_hint and every other argument, as they stand in the model.",
     PAST_THE_CAP,
-    "Several fits on the same people: their epsilons add up.",
+    "Several fits on the same people: their epsilons add up, also those of cross-validation and of searches for parameters.",
     "Side channels of the machine on which the fit runs, such as time and memory.",
 )
 COMPUTATIONAL = (
@@ -105,8 +108,12 @@ def _number(value: Fraction | None) -> str:
     """An epsilon in decimals: exact if that takes at most nine of them, else rounded *up*."""
     if value is None:
         return "none"
-    up = Decimal(-(-value.numerator * 10**PLACES // value.denominator)).scaleb(-PLACES)
-    return f"{up.normalize():f}"
+    return f"{Decimal(_units(value)).scaleb(-PLACES).normalize():f}"
+
+
+def _units(value: Fraction) -> int:
+    """In units of the last decimal place, rounded up."""
+    return int(math.ceil(value * 10**PLACES))
 
 
 def privacy_statement(
@@ -240,20 +247,24 @@ def _merged(merged: Merged) -> dict[str, Any]:
 
 def _all_charges(charges: tuple[Charge, ...], merged: Merged | None) -> tuple[dict[str, Any], ...]:
     if merged is None:
-        return tuple(_charge(charge) for charge in charges)
+        return tuple(_charges(charges))
     return tuple(
-        _charge(charge, f", part {number}") for number, part in enumerate(merged.parts, 1) for charge in part.charges
+        one for number, part in enumerate(merged.parts, 1) for one in _charges(part.charges, f", part {number}")
     )
 
 
-def _charge(charge: Charge, of_part: str = "") -> dict[str, Any]:
-    return {
-        "purpose": charge.purpose + of_part,
-        "epsilon": _number(charge.epsilon),
-        "epsilon_in_use": str(charge.epsilon_in_use),
-        "sensitivity": charge.sensitivity,
-        "noise_scale_rows": f"{charge.scale:.6g}",
-    }
+def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[str, Any]]:
+    """The charges of one fit. What is shown adds up to the total that is shown: each is the rise of the sum, rounded up."""
+    sums = [Fraction(0), *accumulate(charge.epsilon for charge in charges)]
+    for charge, (before, after) in zip(charges, pairwise(sums), strict=True):
+        yield {
+            "purpose": charge.purpose + of_part,
+            "epsilon": _number(Fraction(_units(after) - _units(before), 10**PLACES)),
+            "epsilon_in_use": str(charge.epsilon_in_use),
+            "sensitivity": charge.sensitivity,
+            # Bounds are chosen, and get no noise.
+            "noise_scale_rows": None if charge.purpose == "bounds" else f"{charge.scale:.6g}",
+        }
 
 
 def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:

@@ -40,9 +40,9 @@ def page_of(s: Any) -> list[str]:
         wrapped = textwrap.wrap(value, 74, break_long_words=False, break_on_hyphens=False)
         lines.append(f"{label:<26}" + f"\n{'':<26}".join(wrapped))
     if s.charges:
-        lines += ["", f"{'What was bought':<26}{'epsilon':>10}{'sensitivity':>13}{'noise scale (rows)':>20}"]
+        lines += ["", f"{'What was bought':<26}{'epsilon':>12}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [
-            f"  {c['purpose']:<24}{c['epsilon']:>10}{c['sensitivity']:>13}{c['noise_scale_rows']:>20}"
+            f"  {c['purpose']:<24}{c['epsilon']:>12}{c['sensitivity']:>13}{c['noise_scale_rows'] or 'none: chosen':>20}"
             for c in s.charges
         ]
     if s.merged:
@@ -64,7 +64,7 @@ def page_of(s: Any) -> list[str]:
 
 def _epsilons(s: Any) -> list[tuple[str, str]]:
     return [
-        ("epsilon (total)", s.epsilon),
+        ("epsilon (of this merge)" if s.merged else "epsilon (of this fit)", s.epsilon),
         ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
         ("", f"{s.epsilon_replace_one} (replace-one)"),
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
