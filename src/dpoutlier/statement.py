@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -113,7 +112,7 @@ def _number(value: Fraction | None) -> str:
 
 def _units(value: Fraction) -> int:
     """In units of the last decimal place, rounded up."""
-    return int(math.ceil(value * 10**PLACES))
+    return -(-value.numerator * 10**PLACES // value.denominator)
 
 
 def privacy_statement(
