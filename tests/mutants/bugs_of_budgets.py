@@ -1,7 +1,7 @@
 """Planted bugs in the budget."""
 
 from planted import Patch
-from planted_bug import ALL_PARTS, BOUGHT_BOUNDS, LEDGER_COSTS, LEDGER_FITS, UNKNOWN, PlantedBug
+from planted_bug import ALL_PARTS, BOUGHT_BOUNDS, LEDGER_COSTS, LEDGER_FITS, LEDGER_PAID, UNKNOWN, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -148,6 +148,39 @@ BUGS = [
         old="return sum(epsilons, Fraction(0))",
         new="return max(epsilons)",
         caught_by="tests/test_merged.py::test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="a charge without a release covers any model",
+        summary="An entry that was reserved and never committed passes for every model that carries its receipt.",
+        file="ledger/ledger.py",
+        old="        if spending.release is None:\n            raise",
+        new="        if spending.release is None:\n            return\n            raise",
+        caught_by=f"{LEDGER_PAID}::test_an_entry_without_a_release_pays_for_no_model",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="the same people merged as disjoint",
+        summary="Releases that were charged to one data set are merged at the larger of their epsilons.",
+        file="merged.py",
+        old="            if other is not part:\n                return other, part\n",
+        new="",
+        caught_by=f"{LEDGER_PAID}::test_releases_of_one_data_set_are_not_disjoint_however_they_are_grouped",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="merges forget who paid",
+        summary="A merge drops the receipts of its parts, so that in a second merge the same people pass as disjoint.",
+        file="detectors/merging.py",
+        old="model.guarantee.epsilon, model.charges, model.receipt),)",
+        new="model.guarantee.epsilon, model.charges),)",
+        caught_by=f"{LEDGER_PAID}::test_a_merge_keeps_the_receipts_of_its_parts",
         seen=UNKNOWN,
         source="",
     ),

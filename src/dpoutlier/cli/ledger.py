@@ -151,7 +151,7 @@ def verify(
     path: File,
     models: Annotated[
         list[Path] | None,
-        typer.Argument(help="Model files: the entries that they were charged by must still be there."),
+        typer.Argument(help="Model files, also merged ones: each release must be the one that its entry paid for."),
     ] = None,
     head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
     anchor: Anchor = None,
@@ -163,20 +163,19 @@ def verify(
     Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
     with errors_for_people():
+        from dpoutlier.cli.paid import check_models  # noqa: PLC0415
         from dpoutlier.cli.progress import console  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
         opened, out = Ledger(path, anchor=anchor), console()
         number, last = opened.verify(head=head)
-        held, without = _check_models(opened, models or [])
+        held, remarks = check_models(opened, models or [])
         out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
         told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
         told += ["the head given"] if head is not None else []
         told += ["the anchor"] if opened.has_anchor() else []
-        for file in without:
-            out.print(
-                f"{file} was fitted without a ledger, or is a merge: it tells nothing.", soft_wrap=True, markup=False
-            )
+        for remark in remarks:
+            out.print(remark, soft_wrap=True, markup=False)
         if told:
             out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
         else:
@@ -186,29 +185,6 @@ def verify(
                 soft_wrap=True,
             )
         out.print(f"Head: {last}", soft_wrap=True, highlight=False)
-
-
-def _check_models(opened: "Ledger", models: list[Path]) -> tuple[int, list[Path]]:
-    """How many models the ledger holds the entries of, and those without a receipt. Raises for those it does not, all of them."""
-    from dpoutlier.detectors.merging import release_id  # noqa: PLC0415
-    from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
-    from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
-
-    held, without, wrong = 0, [], []
-    for file in models:
-        model = load_model(file, secret=file.name.endswith(SECRET_SUFFIX))
-        receipt = model.receipt
-        try:
-            if receipt is None:
-                without.append(file)
-            else:
-                opened.check_paid(receipt, release_id(model), model.guarantee)
-                held += 1
-        except LedgerError as error:
-            wrong.append(f"{file}: {error}")
-    if wrong:
-        raise LedgerError("\n".join(wrong))
-    return held, without
 
 
 @ledger.command()

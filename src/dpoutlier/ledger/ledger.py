@@ -153,6 +153,7 @@ class Ledger:
     def check_paid(self, receipt: Receipt, release: str, guarantee: Guarantee) -> None:
         """Raise unless the entry of a receipt is there and paid for this release, with this guarantee.
 
+        An entry that names no release paid for none that is known, so it fails. One that names a release paid for this one alone.
         ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merging.release_id(model)``.
         """
         self.verify(receipts=[receipt])
@@ -160,7 +161,12 @@ class Ledger:
         spending = book.spendings.get(receipt.entry)
         if spending is None or spending.dataset != receipt.dataset:
             raise LedgerError(f"entry {receipt.entry} is no charge to {receipt.dataset!r}: the receipt is forged.")
-        if spending.release not in {None, release}:
+        if spending.release is None:
+            raise LedgerError(
+                f"entry {receipt.entry} names no release, so it is not known what it paid for. If this is the one model of that "
+                "fit, note it with Ledger.commit(model.receipt, release_id(model)). Otherwise this model is not paid for."
+            )
+        if spending.release != release:
             raise LedgerError(
                 f"entry {receipt.entry} paid for another release: the receipt was taken from another model."
             )
