@@ -1,7 +1,16 @@
 """Planted bugs in the budget."""
 
 from planted import Patch
-from planted_bug import ALL_PARTS, BOUGHT_BOUNDS, LEDGER_COSTS, LEDGER_FITS, LEDGER_PAID, UNKNOWN, PlantedBug
+from planted_bug import (
+    ALL_PARTS,
+    BOUGHT_BOUNDS,
+    LEDGER_COSTS,
+    LEDGER_FAULTS,
+    LEDGER_FITS,
+    LEDGER_PAID,
+    UNKNOWN,
+    PlantedBug,
+)
 
 __all__ = ["BUGS"]
 
@@ -170,6 +179,92 @@ BUGS = [
         old="            if other is not part:\n                return other, part\n",
         new="",
         caught_by=f"{LEDGER_PAID}::test_releases_of_one_data_set_are_not_disjoint_however_they_are_grouped",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="another anchor leaves no trace",
+        summary="An old copy of the ledger is charged under an anchor that was made for it, and no entry says so.",
+        file="ledger/ledger.py",
+        old="                if given is not None:\n                    _change_anchor(appending, given, override=True)\n",
+        new="",
+        more=(
+            Patch(
+                "ledger/ledger.py",
+                "            named, last = Book.of(appending.entries).anchor, appending.entries[-1]\n",
+                "            named, last = str(self._anchor(appending.entries)), appending.entries[-1]\n",
+            ),
+        ),
+        caught_by="tests/ledger/test_ledger_overrides.py"
+        "::test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="a charge called none",
+        summary="When a fit fails after its charge, the command line says that nothing was charged.",
+        file="ledger/ledger.py",
+        old="            receipt = self.tried = Receipt(",
+        new="            receipt = Receipt(",
+        caught_by=f"{LEDGER_FAULTS}::test_a_fit_says_what_is_true_whichever_call_fails[full]",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="failure of the disk called no charge",
+        summary="When SQLite fails after it has committed, the ledger says that nothing was added.",
+        file="ledger/store.py",
+        old='and counts." if there else NOTHING_ADDED',
+        new='and counts." if there is None else NOTHING_ADDED',
+        caught_by=f"{LEDGER_FAULTS}::test_other_entries_leave_a_ledger_that_can_be_used_whichever_call_fails[charge-full]",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="release named before its model is there",
+        summary="The command line commits the release before it writes the model file: if that fails, the ledger names a "
+        "release that nobody has.",
+        file="ledger/deferred.py",
+        old="        self._release = (receipt, release)\n",
+        new="        super().commit(receipt, release)\n",
+        caught_by=f"{LEDGER_FAULTS}::test_a_fit_says_what_is_true_whichever_call_fails[full]",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="anchor not tried before the charge",
+        summary="A full disk of the anchor is noticed when the charge is made.",
+        file="ledger/ledger.py",
+        old="                _announce(Path(named), last.number)\n",
+        new="                pass\n",
+        caught_by=f"{LEDGER_FAULTS}::test_a_full_disk_of_the_anchor_is_noticed_before_the_charge[0]",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="output not tried before the charge",
+        summary="A full disk of the output is noticed when the charge is made and the model is lost.",
+        file="cli/fit.py",
+        old="            try_target(output)\n",
+        new="",
+        caught_by=f"{LEDGER_FAULTS}::test_a_full_disk_of_the_output_is_noticed_before_the_charge",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
+        name="short write of the anchor",
+        summary="A disk that takes a part of a line is not noticed, and the anchor does not know the charge.",
+        file="ledger/anchor.py",
+        old="            left = left[os.write(handle, left) :]\n",
+        new="            os.write(handle, left)\n            left = b''\n",
+        caught_by=f"{LEDGER_FAULTS}::test_a_disk_that_takes_a_part_of_a_line_is_noticed[30]",
         seen=UNKNOWN,
         source="",
     ),

@@ -23,7 +23,10 @@ ledger = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(help="The ledger, a file on a disk of this machine.")]
-Anchor = Annotated[Path | None, typer.Option(help="Where the anchor is now, if it was moved.")]
+Anchor = Annotated[
+    Path | None,
+    typer.Option(help="Where the anchor is now, if it was moved; the next entry that is written records it."),
+]
 
 
 class Unit(StrEnum):
@@ -109,6 +112,7 @@ def show(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
@@ -120,10 +124,12 @@ def show(
             import json  # noqa: PLC0415
 
             balances = [_as_json(balance, each) for balance in opened.balances()]
-            typer.echo(json.dumps({"budgets": balances, "charges": _charges(opened)}, indent=2))
+            told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
+            typer.echo(json.dumps(told, indent=2))
             return
         _print_balances(opened, each)
         _print_charges(opened)
+        print_anchors(opened)
 
 
 @ledger.command()
@@ -154,6 +160,7 @@ def verify(
         typer.Argument(help="Model files, also merged ones: each release must be the one that its entry paid for."),
     ] = None,
     head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     anchor: Anchor = None,
 ) -> None:
     """Check that nothing was edited, taken out or put back, and print the head, to be noted elsewhere.
@@ -163,6 +170,7 @@ def verify(
     Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
     with errors_for_people():
+        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
         from dpoutlier.cli.paid import check_models  # noqa: PLC0415
         from dpoutlier.cli.progress import console  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
@@ -170,10 +178,17 @@ def verify(
         opened, out = Ledger(path, anchor=anchor), console()
         number, last = opened.verify(head=head)
         held, remarks = check_models(opened, models or [])
-        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
         told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
         told += ["the head given"] if head is not None else []
         told += ["the anchor"] if opened.has_anchor() else []
+        if as_json:
+            import json  # noqa: PLC0415
+
+            content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
+            typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
+            return
+        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+        print_anchors(opened)
         for remark in remarks:
             out.print(remark, soft_wrap=True, markup=False)
         if told:
