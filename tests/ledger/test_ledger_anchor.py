@@ -52,7 +52,7 @@ def test_an_anchor_that_fails_after_the_charge_says_that_it_counts(tmp_path, mon
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dpoutlier.ledger.ledger.write_head", full)
+    monkeypatch.setattr("dpoutlier.ledger.anchoring.write_head", full)
     with pytest.raises(LedgerError, match="Entry 3 is in the ledger all the same, and counts"):
         ledger.reserve("patients", ONE, "DPForest")
     assert ledger.balance("patients").spent == 1

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -235,6 +236,22 @@ def test_who_may_not_write_the_anchor_is_refused_before_the_charge(folder):
     (folder / "elsewhere" / "b.anchor").chmod(0o444)
     assert "cannot be written (Permission denied), so nothing was added to the ledger" in as_child(reserve)
     assert ledger.spendings() == []
+
+
+def test_an_anchor_that_can_only_grow_is_tried_and_told_like_any_other(folder):
+    anchor, ledger = folder / "elsewhere" / "b.anchor", Ledger(folder / "book" / "b.ledger")
+    if (
+        shutil.which("chattr") is None
+        or subprocess.run(["chattr", "+a", anchor], capture_output=True, check=False).returncode
+    ):
+        pytest.skip("chattr +a does not work here (it takes root, and a file system that has it)")
+    try:
+        with pytest.raises(PermissionError):
+            anchor.write_text("")
+        ledger.commit(ledger.reserve("patients", of("1/4"), "DPForest"), "a" * 64)
+        assert heads_in(anchor)[-1].number == ledger.verify().number == 4
+    finally:
+        subprocess.run(["chattr", "-a", anchor], check=True)
 
 
 def test_a_head_lies_in_a_block_that_the_disk_gave_before(tmp_path):

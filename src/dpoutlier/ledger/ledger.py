@@ -13,7 +13,8 @@ from typing import Any, Self
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon
-from dpoutlier.ledger.anchor import Head, announce, check_heads, create_anchor, heads_in, write_head
+from dpoutlier.ledger.anchor import Head, check_heads, heads_in, write_head
+from dpoutlier.ledger.anchoring import check_anchor, new_anchor, tell_anchor, try_anchor
 from dpoutlier.ledger.budgets import AnchorChange, Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
 from dpoutlier.ledger.entries import Entry
 from dpoutlier.ledger.store import Appending, append, check_free, create_file, read_entries
@@ -88,10 +89,10 @@ class Ledger:
         if place is None:
             create_file(Path(path), first)
             return cls(path)
-        with _new_anchor(place, Path(path)):
-            _announce(place, 1)
+        with new_anchor(place, Path(path)):
+            try_anchor(place, 1)
             entry = create_file(Path(path), first)
-        _note(place, entry)
+        tell_anchor(place, entry)
         return cls(path)
 
     # Reading -------------------------------------------------------------------------------------------------------------
@@ -102,7 +103,7 @@ class Ledger:
         heads = [] if place is None else heads_in(place)
         entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
         if place is not None:
-            _check_anchor(place, heads, entries)
+            check_anchor(place, heads, entries)
         return entries
 
     def datasets(self) -> list[str]:
@@ -353,10 +354,10 @@ class Ledger:
             model and every head that was noted (``verify``).
         """
         place = Path(anchor).absolute()
-        with _new_anchor(place, self.path), self._appending(lost=bool(lost)) as appending:
-            write_head(
-                place, appending.entries[appending.known - 1]
-            )  # so that it is never empty, whatever happens next
+        with new_anchor(place, self.path), self._appending(lost=bool(lost)) as appending:
+            known = appending.entries[appending.known - 1]
+            try_anchor(place, known.number)
+            write_head(place, known)  # so that it is never empty, whatever happens next
             _change_anchor(appending, str(place), lost=bool(lost))
         self.anchor = None
 
@@ -383,66 +384,21 @@ class Ledger:
             if not lost:
                 place = self._anchor(appending.entries)
                 if place is not None:
-                    _check_anchor(place, heads_in(place), appending.entries)
+                    check_anchor(place, heads_in(place), appending.entries)
                 given = self._override(Book.of(appending.entries))
                 if given is not None:
                     _change_anchor(appending, given, override=True)
             yield appending
             named, last = Book.of(appending.entries).anchor, appending.entries[-1]
             if named is not None:
-                _announce(Path(named), last.number)
+                try_anchor(Path(named), last.number)
         if named is not None:
-            _note(Path(named), last)
+            tell_anchor(Path(named), last)
 
 
 def _change_anchor(appending: Appending, new: str, *, lost: bool = False, override: bool = False) -> None:
     old = Book.of(appending.entries).anchor
     appending.add({"kind": "anchor", "old": old, "anchor": new, "lost": lost, "override": override, "time": _now()})
-
-
-@contextmanager
-def _new_anchor(place: Path, ledger: Path) -> Iterator[None]:
-    """Make an anchor, and remove it if the block fails, unless the ledger names it by then or cannot be asked."""
-    create_anchor(place)
-    try:
-        yield
-    except BaseException:
-        try:
-            named = Book.of(read_entries(ledger)).anchor if ledger.exists() else None
-        except (LedgerError, OSError):
-            named = str(place)
-        if named != str(place):
-            place.unlink(missing_ok=True)
-        raise
-
-
-def _announce(place: Path, number: int) -> None:
-    try:
-        announce(place, number)
-    except OSError as error:
-        raise LedgerError(
-            f"the anchor {place} cannot be written ({error.strerror}), so nothing was added to the ledger. Make room or give the "
-            "right to write; if the anchor was moved, say where it is with anchor=... (--anchor)."
-        ) from None
-
-
-def _note(place: Path, entry: Entry) -> None:
-    try:
-        write_head(place, entry)
-    except OSError as error:
-        raise LedgerError(
-            f"the anchor {place} could not be written ({error.strerror}). Entry {entry.number} is in the ledger all the same, and "
-            "counts; the anchor makes up for it with the next entry."
-        ) from None
-
-
-def _check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
-    if not heads and len(entries) > 1:
-        raise LedgerError(
-            f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is lost: "
-            "dpoutlier ledger anchor --help"
-        )
-    check_heads(entries, heads, f"the anchor {place}")
 
 
 def check_budget(
