@@ -2,13 +2,16 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from dpoutlier.exceptions import InvalidParameterError, OutputExistsError
 
-__all__ = ["check_output", "write_aside"]
+__all__ = ["check_output", "try_output", "write_aside"]
+
+BLOCK = 4096
 
 
 def check_output(path: Path, *, overwrite: bool) -> None:
@@ -31,6 +34,33 @@ def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bo
     Raises OutputExistsError if ``path`` exists and ``overwrite`` is false, also when it appears in the meantime.
     """
     check_output(path, overwrite=overwrite)
+    with _written_aside(path, write, mode) as aside:
+        if overwrite:
+            aside.replace(path)
+        else:
+            _link(aside, path)
+    return path
+
+
+def try_output(path: Path, size: int) -> None:
+    """Write a file of so many bytes beside ``path`` and remove it: only that shows whether the disk and the folder permit it."""
+
+    def write(stream: IO[bytes]) -> None:
+        with suppress(
+            AttributeError, OSError
+        ):  # the quick way, which not every system has; if it fails, the long one tells why
+            os.posix_fallocate(stream.fileno(), 0, size)
+            stream.write(bytes(BLOCK))
+            return
+        stream.write(bytes(size))
+
+    with _written_aside(path, write, 0o600):
+        pass
+
+
+@contextmanager
+def _written_aside(path: Path, write: Callable[[IO[bytes]], None], mode: int) -> Iterator[Path]:
+    """A complete file beside ``path``, on disk; removed at the end if it is still there."""
     aside = None
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -41,10 +71,7 @@ def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bo
             # By its name only where there is no other way: in a folder of somebody else that may be another file by now.
             os.chmod(stream.fileno() if os.chmod in os.supports_fd else aside, mode)  # noqa: PTH101
             os.fsync(stream.fileno())
-        if overwrite:
-            aside.replace(path)
-        else:
-            _link(aside, path)
+        yield aside
     except OutputExistsError:
         raise
     except OSError as error:  # with the name that was asked for, not that of the file aside
@@ -52,7 +79,6 @@ def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bo
     finally:
         if aside is not None:
             aside.unlink(missing_ok=True)
-    return path
 
 
 def _link(aside: Path, path: Path) -> None:

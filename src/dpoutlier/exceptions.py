@@ -110,4 +110,4 @@ class BudgetExceededError(LedgerError):
 
 
 class LedgerWarning(UserWarning):
-    """A fit was charged and made, and the ledger could not be told that it was released."""
+    """A fit was charged and made, and noting its release in the ledger failed."""

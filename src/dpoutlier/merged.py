@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -12,8 +13,9 @@ from itertools import pairwise
 from dpoutlier._validate import bad
 from dpoutlier.guarantee import Charge
 from dpoutlier.noise.law import RATE_BITS
+from dpoutlier.receipt import Receipt
 
-__all__ = ["MOST_PARTS", "Merged", "Part", "People"]
+__all__ = ["MOST_PARTS", "Merged", "Part", "People", "charged_alike"]
 
 MOST_PARTS = 1000
 
@@ -32,6 +34,8 @@ class Part:
     release: str
     epsilon: Fraction
     charges: tuple[Charge, ...]
+    receipt: Receipt | None = None
+    """Where in a ledger the release was charged, if somebody keeps one."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", self.release):
@@ -49,6 +53,17 @@ class Part:
         return next(charge.rate for charge in self.charges if charge.purpose == "counts")
 
 
+def charged_alike(parts: Iterable[Part]) -> tuple[Part, Part] | None:
+    """Two parts that were charged to one data set of one ledger, so that they are releases of the same people."""
+    known: dict[tuple[str, str], Part] = {}
+    for part in parts:
+        if part.receipt is not None:
+            other = known.setdefault((part.receipt.ledger, part.receipt.dataset), part)
+            if other is not part:
+                return other, part
+    return None
+
+
 @dataclass(frozen=True)
 class Merged:
     """Parts in ascending order of ``release``, so that neither order nor grouping of a merge can be seen in its result."""
@@ -62,6 +77,8 @@ class Merged:
         releases = [part.release for part in self.parts]
         if any(one >= other for one, other in pairwise(releases)):
             raise bad("the parts of a merge", "different releases, in order", [release[:12] for release in releases])
+        if self.people is People.DISJOINT and charged_alike(self.parts) is not None:
+            raise bad("people", "'overlapping' for releases that were charged to one data set", self.people.value)
 
     @property
     def charges(self) -> tuple[Charge, ...]:

@@ -238,6 +238,7 @@ def _merged(merged: Merged) -> dict[str, Any]:
                 "epsilon": _number(part.epsilon),
                 "epsilon_in_use": _number(part.epsilon_in_use),
                 "noise_scale_rows": f"{float(1 / part.rate):.6g}",
+                **({} if part.receipt is None else {"ledger": part.receipt.to_json()}),
             }
             for part in merged.parts
         ),

@@ -52,6 +52,11 @@ def page_of(s: Any) -> list[str]:
             for n, part in enumerate(s.merged["parts"], 1)
         ]
         lines += [f"  {'together':<24}{s.epsilon:>10}{s.merged['noise_scale_rows']:>33}"]
+        lines += [
+            f"  {f'part {n}, charged to':<24}{_ledger(part['ledger'])}"
+            for n, part in enumerate(s.merged["parts"], 1)
+            if "ledger" in part
+        ]
     lines += ["", f"{'Feature':<26}{'lower':>12}{'upper':>12}"]
     lines += [_feature_line(feature) for feature in s.bounds]
     for heading, texts in (("Remarks", s.remarks), ("Not protected", s.not_protected)):

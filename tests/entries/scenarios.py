@@ -397,7 +397,7 @@ ARGUMENTS: dict[str, list[str]] = {
     ],
     "ledger show": [f"{BUDGET} --plan 0.25", "budget.ledger --json"],
     "ledger charge": [f"{BUDGET} --dataset all --epsilon 1/2 --note by-hand"],
-    "ledger verify": [f"{BUDGET} forest.dpo", f"budget.ledger --head {'0' * 64}"],
+    "ledger verify": [f"{BUDGET} forest.dpo", "budget.ledger --json", f"budget.ledger --head {'0' * 64}"],
     "ledger export": [f"{BUDGET} --output entries.csv --force", "budget.ledger --output entries.json"],
     "ledger anchor": [f"{BUDGET} new.anchor --lost"],
 }

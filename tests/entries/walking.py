@@ -128,6 +128,7 @@ CALLS: dict[str, Callable[[Any], list[Any]]] = {
     "Ledger.create": lambda _: ["another.ledger"],
     "Ledger.move_anchor": lambda _: ["another.anchor"],
     "Ledger.open_budget": lambda _: ["others", 1],
+    "Ledger.outcome": lambda one: [one.receipt],
     "Ledger.reserve": lambda one: ["patients", PARAMETERS["guarantee"](one), "DPForest"],
 }
 """By the name of a method, alone or after that of its class: arguments by place, and those by name."""

@@ -531,6 +531,7 @@ def ledger_file(data):
                 entries = ledger.entries()
                 balances = ledger.balances()
                 ledger.spendings()
+                ledger.anchor_changes()
                 ledger.verify()
         except DpoutlierError as error:
             found.append(_refused(error))

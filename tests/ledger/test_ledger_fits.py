@@ -214,7 +214,7 @@ def test_a_ledger_that_goes_away_during_the_fit_does_not_cost_the_model(ledger, 
 
     monkeypatch.setattr(Ledger, "commit", gone)
     own = KINDS["marginals"](ledger=ledger, dataset="patients")
-    with pytest.warns(LedgerWarning, match="charged and complete"):
+    with pytest.warns(LedgerWarning, match=r"the fit is complete, but .* failed.*Charged 1 .* names no release"):
         own.fit(FRAME)
     assert own.model_.receipt is not None
     assert ledger.balance("patients").spent == 1
@@ -322,7 +322,7 @@ def test_a_fit_killed_at_any_moment_never_releases_more_than_is_spent(tmp_path):
     spendings = ledger.spendings()
     models = released(tmp_path)
     assert sum(one.epsilon for one in spendings) == Fraction(len(spendings), 100)
-    assert len(spendings) >= sum(one.release is not None for one in spendings) >= models
+    assert len(spendings) >= models >= sum(one.release is not None for one in spendings)  # noted when the file is there
     receipts = [load(path).model_.receipt for path in tmp_path.glob("model-*.dpo")]
     ledger.verify(receipts=receipts)
     assert len({receipt.entry for receipt in receipts}) == len(receipts)  # no two on one charge

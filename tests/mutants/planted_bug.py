@@ -40,6 +40,7 @@ UNKNOWN = "No public case known to us."
 
 EXACT, HOLDERS, REPLAY = "tests/test_privacy_exact.py", "tests/test_holders.py", "tests/test_neighbour_replay.py"
 LEDGER_COSTS, LEDGER_FITS = "tests/ledger/test_ledger_costs.py", "tests/ledger/test_ledger_fits.py"
+LEDGER_PAID, LEDGER_FAULTS = "tests/ledger/test_ledger_paid.py", "tests/ledger/test_ledger_faults.py"
 LAW_OF_A_FIT = "tests/test_noise.py::test_what_a_fit_releases_has_the_noise_that_was_charged[grid]"
 ALL_PARTS = f"{EXACT}::test_all_parts_together_cost_at_most_epsilon[add-or-remove-one-1-forest]"
 BOUGHT_BOUNDS = (

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +13,7 @@ from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
+    from dpoutlier.receipt import Receipt
 
 __all__ = ["fit"]
 
@@ -110,7 +111,9 @@ def fit(
         Path | None, typer.Option(help="Ledger that epsilon is charged to before any row is read (dpoutlier ledger).")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Ledger: name of the data set whose budget pays.")] = None,
-    anchor: Annotated[Path | None, typer.Option(help="Ledger: where its anchor is now, if it was moved.")] = None,
+    anchor: Annotated[
+        Path | None, typer.Option(help="Ledger: where its anchor is now, if it was moved; that is recorded.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
     """Fit a private detector and write it to a file.
@@ -129,8 +132,8 @@ def fit(
         from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415
         from dpoutlier.detectors.choosing import detector as chosen_detector  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-        from dpoutlier.modelfile import check_target  # noqa: PLC0415
+        from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
+        from dpoutlier.modelfile import check_target, try_target  # noqa: PLC0415
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
@@ -155,7 +158,7 @@ def fit(
         }
         if ledger is None and anchor is not None:
             raise bad("--anchor", "left out, or given with --ledger", str(anchor))
-        book = None if ledger is None else Ledger(ledger, anchor=anchor)
+        book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
         unfitted = chosen_detector(
             detector.value,
             epsilon=epsilon,
@@ -172,42 +175,47 @@ def fit(
         _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
         check_target(output, overwrite=force)
         say_if_compiling()
-        table = read_reference(reference, bounds.names, person)
-        with _telling_of(book):
+        with _telling_of(book, output):
+            try_target(output)
+            table = read_reference(reference, bounds.names, person)
             with reading("reading and counting") as table.watch:
                 unfitted.fit(table)
             path = unfitted.save(output, overwrite=force)
-        console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
-        if book is not None:
-            console().print(f"\n{_charged(book)}", soft_wrap=True, markup=False)
-        console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+            if book is not None:
+                book.settle()
+            console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
+            if book is not None:
+                console().print(f"\n{book.outcome(book.receipt)}", soft_wrap=True, markup=False)
+            console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
 
 
 @contextmanager
-def _telling_of(book: "Ledger | None") -> Iterator[None]:
-    """Whoever stops a fit, or whose fit fails, is told whether it was charged by then: that is public."""
+def _telling_of(book: "Ledger | None", output: Path) -> Iterator[None]:
+    """Whoever stops a fit, or whose fit fails, is told what the ledger and the disk show by then: that is public."""
     try:
         yield
     except BaseException:
         if book is not None:
             from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-            told = "Nothing was charged." if book.receipt is None else f"{_charged(book)} It counts as spent."
-            console(stderr=True).print(told, soft_wrap=True, markup=False)
+            told = book.outcome(book.tried)
+            if book.tried is not None:
+                told += f" {_model_of(book.tried, output)}"
+            with suppress(OSError):  # if nobody can be told, what failed is still what failed
+                console(stderr=True).print(told, soft_wrap=True, markup=False)
         raise
 
 
-def _charged(book: "Ledger") -> str:
-    from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
+def _model_of(receipt: "Receipt", output: Path) -> str:
+    """Whether the model of a charge is in its file; under its name there may also be an older one."""
+    from dpoutlier.exceptions import DpoutlierError  # noqa: PLC0415
+    from dpoutlier.modelfile import load_model, targets  # noqa: PLC0415
 
-    receipt = book.receipt
-    assert receipt is not None
-    cost = next(one.epsilon for one in book.spendings() if one.number == receipt.entry)
-    left = book.balance(receipt.dataset).left
-    return (
-        f"Charged {number_text(cost)} to {receipt.dataset!r} in {book.path}, entry {receipt.entry}; "
-        f"{number_text(left, down=True)} is left."
-    )
+    for target in targets(output):
+        with suppress(DpoutlierError):
+            if load_model(target, secret=True).receipt == receipt:
+                return f"Its model is in {target}."
+    return "No model was written."
 
 
 def _set_own(detector: Any, own: dict[str, Any]) -> None:

@@ -23,7 +23,10 @@ ledger = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(help="The ledger, a file on a disk of this machine.")]
-Anchor = Annotated[Path | None, typer.Option(help="Where the anchor is now, if it was moved.")]
+Anchor = Annotated[
+    Path | None,
+    typer.Option(help="Where the anchor is now, if it was moved; the next entry that is written records it."),
+]
 
 
 class Unit(StrEnum):
@@ -109,6 +112,7 @@ def show(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
         from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
@@ -120,10 +124,12 @@ def show(
             import json  # noqa: PLC0415
 
             balances = [_as_json(balance, each) for balance in opened.balances()]
-            typer.echo(json.dumps({"budgets": balances, "charges": _charges(opened)}, indent=2))
+            told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
+            typer.echo(json.dumps(told, indent=2))
             return
         _print_balances(opened, each)
         _print_charges(opened)
+        print_anchors(opened)
 
 
 @ledger.command()
@@ -151,9 +157,10 @@ def verify(
     path: File,
     models: Annotated[
         list[Path] | None,
-        typer.Argument(help="Model files: the entries that they were charged by must still be there."),
+        typer.Argument(help="Model files, also merged ones: each release must be the one that its entry paid for."),
     ] = None,
     head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     anchor: Anchor = None,
 ) -> None:
     """Check that nothing was edited, taken out or put back, and print the head, to be noted elsewhere.
@@ -163,20 +170,27 @@ def verify(
     Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
     with errors_for_people():
+        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
+        from dpoutlier.cli.paid import check_models  # noqa: PLC0415
         from dpoutlier.cli.progress import console  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
         opened, out = Ledger(path, anchor=anchor), console()
         number, last = opened.verify(head=head)
-        held, without = _check_models(opened, models or [])
-        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+        held, remarks = check_models(opened, models or [])
         told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
         told += ["the head given"] if head is not None else []
         told += ["the anchor"] if opened.has_anchor() else []
-        for file in without:
-            out.print(
-                f"{file} was fitted without a ledger, or is a merge: it tells nothing.", soft_wrap=True, markup=False
-            )
+        if as_json:
+            import json  # noqa: PLC0415
+
+            content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
+            typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
+            return
+        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+        print_anchors(opened)
+        for remark in remarks:
+            out.print(remark, soft_wrap=True, markup=False)
         if told:
             out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
         else:
@@ -186,29 +200,6 @@ def verify(
                 soft_wrap=True,
             )
         out.print(f"Head: {last}", soft_wrap=True, highlight=False)
-
-
-def _check_models(opened: "Ledger", models: list[Path]) -> tuple[int, list[Path]]:
-    """How many models the ledger holds the entries of, and those without a receipt. Raises for those it does not, all of them."""
-    from dpoutlier.detectors.merging import release_id  # noqa: PLC0415
-    from dpoutlier.exceptions import LedgerError  # noqa: PLC0415
-    from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
-
-    held, without, wrong = 0, [], []
-    for file in models:
-        model = load_model(file, secret=file.name.endswith(SECRET_SUFFIX))
-        receipt = model.receipt
-        try:
-            if receipt is None:
-                without.append(file)
-            else:
-                opened.check_paid(receipt, release_id(model), model.guarantee)
-                held += 1
-        except LedgerError as error:
-            wrong.append(f"{file}: {error}")
-    if wrong:
-        raise LedgerError("\n".join(wrong))
-    return held, without
 
 
 @ledger.command()

@@ -15,7 +15,7 @@ from dpoutlier.detectors.loading import detector_of
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.guarantee import MOST_EPSILON
 from dpoutlier.holders.adding import ADDED_BY_KIND, added
-from dpoutlier.merged import Merged, Part, People
+from dpoutlier.merged import Merged, Part, People, charged_alike
 from dpoutlier.model import Model
 from dpoutlier.modelfile import load_model
 
@@ -40,7 +40,8 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     ----------
     models : sequence of str, Path, FittedDetector or fitted detectors
         At least two publishable models that agree in detector, bounds, bins or trees, scoring rule, relation and
-        rows_per_person. None of them twice, also not within another merge.
+        rows_per_person. None of them twice, also not within another merge. Not "disjoint" if two of them were charged to one data
+        set of one ledger.
     people : {"disjoint", "overlapping"}
         "disjoint" declares that nobody has rows in more than one of the releases: epsilon is the largest of theirs, and the
         statement says "declared disjoint". "overlapping": epsilons add up.
@@ -196,6 +197,15 @@ def _parts(named: list[tuple[str, Model]], people: People) -> list[Part]:
                     "twice. Leave one of them out."
                 )
             found[part.release] = (name, part)
+    alike = charged_alike(part for _, part in found.values()) if people is People.DISJOINT else None
+    if alike is not None:
+        one, other = (found[part.release][0] for part in alike)
+        assert alike[0].receipt is not None
+        raise InvalidParameterError(
+            f"{one} and {other} were charged to the same data set, {alike[0].receipt.dataset!r}, of the same ledger, so they are "
+            "releases of the same people, and people cannot be 'disjoint'. Use people='overlapping' (--people overlapping): their "
+            "epsilons add up. If nobody has rows in both, give each its own budget before the fit: ledger create --part-of."
+        )
     return [part for _, part in found.values()]
 
 
@@ -203,7 +213,7 @@ def _parts_of(model: Model) -> tuple[Part, ...]:
     if model.merged is not None:
         return model.merged.parts
     assert model.guarantee.epsilon is not None
-    return (Part(release_id(model), model.guarantee.epsilon, model.charges),)
+    return (Part(release_id(model), model.guarantee.epsilon, model.charges, model.receipt),)
 
 
 def _check_epsilon(merged: Merged) -> None:

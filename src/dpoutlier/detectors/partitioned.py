@@ -217,7 +217,7 @@ class PrivateDetector(PartitionedDetector):
             ledger.commit(model.receipt, release_id(model))
         except (LedgerError, OSError) as error:
             warnings.warn(
-                f"the fit is charged and complete, but the ledger could not be told what was released: {error}",
+                f"the fit is complete, but noting its release in the ledger failed: {error} {ledger.outcome(model.receipt)}",
                 LedgerWarning,
                 stacklevel=3,
             )

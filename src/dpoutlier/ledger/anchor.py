@@ -12,10 +12,12 @@ from typing import NamedTuple
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.ledger.entries import Entry
 
-__all__ = ["Head", "check_heads", "create_anchor", "heads_in", "write_head"]
+__all__ = ["Head", "announce", "check_heads", "create_anchor", "heads_in", "write_head"]
 
 
 LONGEST_LINE = 100
+BLOCK = 4096
+"""What a disk gives to a file at a time, or a multiple of it."""
 
 
 class Head(NamedTuple):
@@ -35,20 +37,40 @@ def create_anchor(path: Path) -> None:
         raise LedgerError(f"the anchor {path} exists: each ledger needs one of its own. Choose another name.") from None
 
 
+def announce(path: Path, number: int) -> None:
+    """Show that the head of an entry can be added, before the entry is written: add its number alone, which names nothing.
+
+    The line is really written, since whether a disk takes it can only be guessed otherwise. It stays, since the file may lie where
+    one can only append. It is repeated to the end of a block that the head would not fit into, so that the head lies in a block
+    that the disk has given.
+    """
+    _add(path, f"{number}\n", room=LONGEST_LINE)
+
+
 def write_head(path: Path, entry: Entry) -> None:
-    """Add a line, and see it on disk. Lines are never changed, so that the file may lie where one can only append."""
+    """Add the head of an entry, and see it on disk."""
+    _add(path, f"{entry.number} {entry.hash}\n")
+
+
+def _add(path: Path, line: str, room: int = 0) -> None:
+    """Add a line. Lines are never changed, so that the file may lie where one can only append."""
     handle = os.open(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"  # a crash cut the last line short
-        os.write(handle, f"{chr(10) if torn else ''}{entry.number} {entry.hash}\n".encode())
+        text = f"{chr(10) if torn else ''}{line}"
+        while room and (size + len(text) - 1) % BLOCK + 1 + room > BLOCK:
+            text += line
+        left = text.encode()
+        while left:  # a disk that is nearly full takes a part, and says so at the next try
+            left = left[os.write(handle, left) :]
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
 def heads_in(path: Path) -> list[Head]:
-    """What the anchor names. A line that was cut short by a crash is none."""
+    """What the anchor names. A number alone is no head, nor is a line that was cut short by a crash."""
     found: list[Head] = []
     try:
         for number, line in enumerate(_lines(path), 1):

@@ -16,7 +16,7 @@ from dpoutlier.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_numbe
 from dpoutlier.ledger.entries import REMEDY, Entry
 from dpoutlier.receipt import checked_name
 
-__all__ = ["Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
+__all__ = ["AnchorChange", "Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
 
 PLACES = 12
 
@@ -144,6 +144,19 @@ class Balance:
     """Reservations without a release: fits under way, or crashed. They count as spent."""
 
 
+@dataclass(frozen=True)
+class AnchorChange:
+    """From when on another file was the anchor, and on whose word."""
+
+    number: int | None
+    """Of the entry; None: the next one that is written will record it."""
+    time: str | None
+    old: str | None
+    new: str
+    how: str
+    """"moved": the old one was there and agreed. "lost": it was declared lost. "override": another was given instead of it."""
+
+
 @dataclass
 class Book:
     """What the entries of a ledger add up to."""
@@ -154,6 +167,7 @@ class Book:
     spendings: dict[int, Spending] = field(default_factory=dict)
     sums: dict[str, Fraction] = field(default_factory=dict)
     """Of the charges to each data set itself."""
+    anchor_changes: list[AnchorChange] = field(default_factory=list)
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> Book:
@@ -192,8 +206,7 @@ class Book:
                 _hold(spending.release is None, "commits what was committed before")
                 spending.release = str(content["release"])
             case "anchor":
-                _hold(isinstance(content["anchor"], str), "names no anchor")
-                self.anchor = content["anchor"]
+                self._add_anchor(number, content)
             case kind:
                 raise LedgerError(
                     f"entry {number} of the ledger is a {str(kind)[:40]!r}, which this dpoutlier does not know: upgrade it."
@@ -227,6 +240,14 @@ class Book:
         _hold(outside or cost <= self.left(name), "charges more than was left")
         self.spendings[number] = Spending(number, name, cost, str(content["time"]), str(content["what"]))
         self.sums[name] = self._own(name) + cost
+
+    def _add_anchor(self, number: int, content: dict[str, Any]) -> None:
+        old, new = self.anchor, content["anchor"]
+        _hold(isinstance(new, str), "names no anchor")
+        _hold(content.get("old", old) == old, "replaces another anchor than the ledger has")
+        how = "override" if content.get("override") else "lost" if content.get("lost") else "moved"
+        self.anchor_changes.append(AnchorChange(number, str(content.get("time")), old, new, how))
+        self.anchor = new
 
     def budget(self, dataset: str, argument: str = "dataset") -> Budget:
         if dataset not in self.budgets:

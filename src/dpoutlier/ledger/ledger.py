@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,15 +13,17 @@ from typing import Any, Self
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon
-from dpoutlier.ledger.anchor import Head, check_heads, create_anchor, heads_in, write_head
-from dpoutlier.ledger.budgets import Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
+from dpoutlier.ledger.anchor import Head, check_heads, heads_in, write_head
+from dpoutlier.ledger.anchoring import check_anchor, new_anchor, tell_anchor, try_anchor
+from dpoutlier.ledger.budgets import AnchorChange, Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
 from dpoutlier.ledger.entries import Entry
-from dpoutlier.ledger.store import Appending, append, create_file, read_entries
+from dpoutlier.ledger.store import Appending, append, check_free, create_file, read_entries
 from dpoutlier.receipt import Receipt, checked_name
 
 __all__ = ["Ledger", "check_budget"]
 
 OUTSIDE = "outside of dpoutlier"
+NOTHING_CHARGED = "Nothing was charged."
 
 
 class Ledger:
@@ -37,7 +38,7 @@ class Ledger:
     path : str or Path
         A ledger that exists; ``Ledger.create`` makes one.
     anchor : str or Path, optional
-        Where the anchor is now, if it was moved since the ledger was created.
+        Where the anchor is now, if it was moved since the ledger was created. The next entry that is written records it.
 
     Examples
     --------
@@ -57,6 +58,8 @@ class Ledger:
         self.anchor = None if anchor is None else Path(anchor)
         self.receipt: Receipt | None = None
         """Of the last charge that was made through this object."""
+        self.tried: Receipt | None = None
+        """Of the last charge that was begun through this object; ``outcome`` tells whether it was made."""
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
@@ -76,24 +79,20 @@ class Ledger:
         place = None if anchor is None else Path(anchor).absolute()
         if place is not None and place == Path(path).absolute():
             raise InvalidParameterError(f"anchor must be another file than the ledger, got {str(anchor)!r} for both.")
-        if place is not None:
-            create_anchor(place)
-        try:
-            first = create_file(
-                Path(path),
-                {
-                    "kind": "ledger",
-                    "id": secrets.token_hex(16),
-                    "anchor": None if place is None else str(place),
-                    "time": _now(),
-                },
-            )
-        except BaseException:
-            if place is not None:
-                place.unlink()
-            raise
-        if place is not None:
-            write_head(place, first)
+        check_free(Path(path))
+        first = {
+            "kind": "ledger",
+            "id": secrets.token_hex(16),
+            "anchor": None if place is None else str(place),
+            "time": _now(),
+        }
+        if place is None:
+            create_file(Path(path), first)
+            return cls(path)
+        with new_anchor(place, Path(path)):
+            try_anchor(place, 1)
+            entry = create_file(Path(path), first)
+        tell_anchor(place, entry)
         return cls(path)
 
     # Reading -------------------------------------------------------------------------------------------------------------
@@ -104,7 +103,7 @@ class Ledger:
         heads = [] if place is None else heads_in(place)
         entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
         if place is not None:
-            _check_anchor(place, heads, entries)
+            check_anchor(place, heads, entries)
         return entries
 
     def datasets(self) -> list[str]:
@@ -124,6 +123,42 @@ class Ledger:
         """Every charge, in the order in which they were made."""
         found = Book.of(self.entries()).spendings.values()
         return [one for one in found if dataset is None or one.dataset == dataset]
+
+    def anchor_changes(self) -> list[AnchorChange]:
+        """Every change of the anchor, in order; the last one may be that of ``anchor``, if no entry has recorded it yet."""
+        book = Book.of(self.entries())
+        given = self._override(book)
+        pending = [] if given is None else [AnchorChange(None, None, book.anchor, given, "override")]
+        return [*book.anchor_changes, *pending]
+
+    def outcome(self, receipt: Receipt | None) -> str:
+        """What became of a charge (``receipt`` or ``tried``), as the file shows it now: made or not, and its release noted or not.
+
+        For messages after a failure. The anchor is not asked, since it may be what failed.
+        """
+        if receipt is None:
+            return NOTHING_CHARGED
+        try:
+            entries = read_entries(self.path)
+            book = Book.of(entries)
+        except (LedgerError, OSError) as error:
+            return (
+                f"It is not known whether entry {receipt.entry} was charged to {receipt.dataset!r}: {error} Count it as spent "
+                f"until the ledger can be read (dpoutlier ledger show {self.path})."
+            )
+        if receipt.head not in {entry.hash for entry in entries}:
+            return NOTHING_CHARGED
+        one = book.spendings[receipt.entry]
+        charged = (
+            f"Charged {number_text(one.epsilon)} to {one.dataset!r} in {self.path}, entry {one.number}; "
+            f"{number_text(book.left(one.dataset), down=True)} is left."
+        )
+        if one.release is not None:
+            return f"{charged} The ledger names its release."
+        return (
+            f"{charged} It counts as spent. The ledger names no release for it; if there is a model of this fit, note it with "
+            "Ledger.commit(model.receipt, release_id(model))."
+        )
 
     def verify(self, *, head: str | None = None, receipts: Iterable[Receipt] = ()) -> Head:
         """Check the whole chain, and that it holds what is known of it elsewhere. Returns its head, to be noted.
@@ -153,6 +188,7 @@ class Ledger:
     def check_paid(self, receipt: Receipt, release: str, guarantee: Guarantee) -> None:
         """Raise unless the entry of a receipt is there and paid for this release, with this guarantee.
 
+        An entry that names no release paid for none that is known, so it fails. One that names a release paid for this one alone.
         ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merging.release_id(model)``.
         """
         self.verify(receipts=[receipt])
@@ -160,7 +196,12 @@ class Ledger:
         spending = book.spendings.get(receipt.entry)
         if spending is None or spending.dataset != receipt.dataset:
             raise LedgerError(f"entry {receipt.entry} is no charge to {receipt.dataset!r}: the receipt is forged.")
-        if spending.release not in {None, release}:
+        if spending.release is None:
+            raise LedgerError(
+                f"entry {receipt.entry} names no release, so it is not known what it paid for. If this is the one model of that "
+                "fit, note it with Ledger.commit(model.receipt, release_id(model)). Otherwise this model is not paid for."
+            )
+        if spending.release != release:
             raise LedgerError(
                 f"entry {receipt.entry} paid for another release: the receipt was taken from another model."
             )
@@ -256,8 +297,9 @@ class Ledger:
                     "time": _now(),
                 }
             )
-        self.receipt = Receipt(book.ledger, dataset, entry.number, entry.hash)
-        return self.receipt
+            receipt = self.tried = Receipt(book.ledger, dataset, entry.number, entry.hash)
+        self.receipt = receipt
+        return receipt
 
     def commit(self, receipt: Receipt, release: str) -> None:
         """Note what was released for a charge. It makes the ledger complete; the charge counts with or without it."""
@@ -312,12 +354,11 @@ class Ledger:
             model and every head that was noted (``verify``).
         """
         place = Path(anchor).absolute()
-        with append(self.path) as appending:
-            if not lost:
-                self._check_anchor(appending.entries)
-            create_anchor(place)
-            entry = appending.add({"kind": "anchor", "anchor": str(place), "lost": bool(lost), "time": _now()})
-        write_head(place, entry)
+        with new_anchor(place, self.path), self._appending(lost=bool(lost)) as appending:
+            known = appending.entries[appending.known - 1]
+            try_anchor(place, known.number)
+            write_head(place, known)  # so that it is never empty, whatever happens next
+            _change_anchor(appending, str(place), lost=bool(lost))
         self.anchor = None
 
     # ----------------------------------------------------------------------------------------------------------------------
@@ -328,38 +369,36 @@ class Ledger:
         stored = Book.of(entries).anchor
         return None if stored is None else Path(stored)
 
-    def _check_anchor(self, entries: list[Entry]) -> Path | None:
-        place = self._anchor(entries)
-        if place is not None:
-            _check_anchor(place, heads_in(place), entries)
-        return place
+    def _override(self, book: Book) -> str | None:
+        """The anchor that was given, if it is not the one that the ledger names."""
+        given = None if self.anchor is None else str(self.anchor.absolute())
+        return None if given == book.anchor else given
 
     @contextmanager
-    def _appending(self) -> Iterator[Appending]:
-        """``append`` with the anchor: checked before anything is written, and told when it is on disk."""
+    def _appending(self, *, lost: bool = False) -> Iterator[Appending]:
+        """``append`` with the anchor: checked first, tried before anything is kept, and told of the last entry when it is on disk.
+
+        The last hash stands for all entries before it. If another anchor was given than the ledger names, that is recorded first.
+        """
         with append(self.path) as appending:
-            place, known = self._check_anchor(appending.entries), len(appending.entries)
-            if place is not None and not os.access(place, os.W_OK):
-                raise LedgerError(f"the anchor {place} cannot be written, so nothing was charged.")
-            yield appending
-        try:
-            for entry in appending.entries[known:]:
+            if not lost:
+                place = self._anchor(appending.entries)
                 if place is not None:
-                    write_head(place, entry)
-        except OSError as error:
-            raise LedgerError(
-                f"the anchor {place} could not be written ({error.strerror}). What was written to the ledger stands, and a charge "
-                "counts as spent."
-            ) from None
+                    check_anchor(place, heads_in(place), appending.entries)
+                given = self._override(Book.of(appending.entries))
+                if given is not None:
+                    _change_anchor(appending, given, override=True)
+            yield appending
+            named, last = Book.of(appending.entries).anchor, appending.entries[-1]
+            if named is not None:
+                try_anchor(Path(named), last.number)
+        if named is not None:
+            tell_anchor(Path(named), last)
 
 
-def _check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
-    if not heads and len(entries) > 1:
-        raise LedgerError(
-            f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is lost: "
-            "dpoutlier ledger anchor --help"
-        )
-    check_heads(entries, heads, f"the anchor {place}")
+def _change_anchor(appending: Appending, new: str, *, lost: bool = False, override: bool = False) -> None:
+    old = Book.of(appending.entries).anchor
+    appending.add({"kind": "anchor", "old": old, "anchor": new, "lost": lost, "override": override, "time": _now()})
 
 
 def check_budget(

@@ -15,9 +15,10 @@ from dpoutlier._files import check_output
 from dpoutlier.exceptions import LedgerError, OutputExistsError
 from dpoutlier.ledger.entries import START, Entry, chained, sealed
 
-__all__ = ["Appending", "append", "create_file", "read_entries"]
+__all__ = ["Appending", "append", "check_free", "create_file", "read_entries"]
 
 APPLICATION, VERSION = 0x64706F6C, 1
+NOTHING_ADDED = "Nothing was added to it."
 WAIT = 60.0  # seconds, while another process writes
 STEPS, MOST_CALLS = 1000, 100
 """SQLite may take 100,000 steps and one for each byte, ten times what a ledger takes: a damaged file may lead it in circles."""
@@ -30,9 +31,7 @@ SCHEMA = (
 
 def create_file(path: Path, first: dict[str, Any]) -> Entry:
     """A new ledger with its first entry; made aside and then linked to its name, which must be free."""
-    if path.exists():
-        raise _taken(path)
-    check_output(path, overwrite=False)
+    check_free(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     aside, entry = Path(name), sealed(1, START, first)
@@ -50,9 +49,18 @@ def create_file(path: Path, first: dict[str, Any]) -> Entry:
         _sync_folder(path)
     except FileExistsError:
         raise _taken(path) from None
+    except sqlite3.Error as error:
+        raise LedgerError(f"{path} could not be made: {error}.") from None
     finally:
         aside.unlink(missing_ok=True)
     return entry
+
+
+def check_free(path: Path) -> None:
+    """Refuse a name that a new ledger cannot have."""
+    if path.exists():
+        raise _taken(path)
+    check_output(path, overwrite=False)
 
 
 def _taken(path: Path) -> OutputExistsError:
@@ -73,6 +81,8 @@ class Appending:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection, self.entries = connection, _entries(connection)
+        self.known = len(self.entries)
+        """The number of entries that were there before."""
 
     def add(self, content: dict[str, Any]) -> Entry:
         last = self.entries[-1]
@@ -84,24 +94,47 @@ class Appending:
 
 @contextmanager
 def append(path: Path) -> Iterator[Appending]:
-    """Hold the ledger for writing. What was added is on disk when the block ends; if it raises, nothing was added."""
-    with _connected(path, "rw") as connection:
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("BEGIN IMMEDIATE")  # from here on whoever else wants to write waits
-        try:
-            appending = Appending(connection)
-            yield appending
-            _check_kept(connection, appending, path)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    """Hold the ledger for writing. What was added is on disk when the block ends.
+
+    If the block raises, nothing was added. If SQLite fails, also while it commits, the message tells what the file shows then.
+    """
+    appending = None
+    try:
+        with _connected(path, "rw") as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")  # from here on whoever else wants to write waits
+            try:
+                appending = Appending(connection)
+                yield appending
+                _check_kept(connection, appending, path)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+    except _SQLiteFailedError as error:
+        raise LedgerError(f"{error} {_what_was_added(path, appending)}") from None
 
 
 def _check_kept(connection: sqlite3.Connection, appending: Appending, path: Path) -> None:
     if _entries(connection) != appending.entries:
-        raise LedgerError(f"{path} did not keep what was written to it. Nothing was charged.")
+        raise LedgerError(f"{path} did not keep what was written to it. {NOTHING_ADDED}")
+
+
+def _what_was_added(path: Path, appending: Appending | None) -> str:
+    """As the file shows it: SQLite may also fail when all is written."""
+    if appending is None or len(appending.entries) == appending.known:
+        return NOTHING_ADDED
+    last = appending.entries[-1]
+    try:
+        there = last in read_entries(path)
+    except (LedgerError, OSError):
+        return f"It is not known whether entry {last.number} was added. Count it as spent until the ledger can be read."
+    return f"Entry {last.number} was added all the same, and counts." if there else NOTHING_ADDED
+
+
+class _SQLiteFailedError(LedgerError):
+    """SQLite could not read or write the file."""
 
 
 @contextmanager
@@ -124,7 +157,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may quote bytes of a damaged file
         locked = "locked" in str(error)
         hint = f"another process has held it for {WAIT:g} seconds" if locked else str(error)
-        raise LedgerError(f"{path} cannot be used as a ledger: {hint}. Nothing was charged.") from None
+        raise _SQLiteFailedError(f"{path} cannot be used as a ledger: {hint}.") from None
 
 
 def _check_kind(connection: sqlite3.Connection, path: Path) -> None:

@@ -69,7 +69,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
         merged=_merged(manifest["merged"]) if "merged" in manifest else None,
-        receipt=Receipt.from_json(manifest["receipt"]) if "receipt" in manifest else None,
+        receipt=_receipt(manifest),
     )
     _check_kind(model)
     _check_charges(model)
@@ -134,10 +134,20 @@ def _merged(content: dict[str, Any]) -> Merged:
     if len(content["parts"]) > MOST_PARTS:
         raise ModelFileError("the model file was merged from more parts than this format knows.")
     parts = tuple(
-        Part(entry["release"], _rational(entry["epsilon"]), tuple(_charge(charge) for charge in entry["charges"]))
+        Part(
+            entry["release"],
+            _rational(entry["epsilon"]),
+            tuple(_charge(charge) for charge in entry["charges"]),
+            _receipt(entry),
+        )
         for entry in content["parts"]
     )
     return Merged(People(content["people"]), parts)
+
+
+def _receipt(content: dict[str, Any]) -> Receipt | None:
+    """Of a model or of a part of a merge."""
+    return Receipt.from_json(content["receipt"]) if "receipt" in content else None
 
 
 def _check_charges(model: Model) -> None:

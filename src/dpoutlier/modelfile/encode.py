@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dpoutlier.guarantee import Charge
-from dpoutlier.merged import Merged
+from dpoutlier.merged import Merged, Part
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import Arrays
 
@@ -42,8 +42,13 @@ def content_of(model: Model) -> dict[str, Any]:
         "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
         "statement": model.privacy_statement().to_dict(),
         **({} if model.merged is None else {"merged": _merged(model.merged)}),
-        **({} if model.receipt is None else {"receipt": model.receipt.to_json()}),
+        **_receipt(model),
     }
+
+
+def _receipt(charged: Model | Part) -> dict[str, Any]:
+    """No key where nobody keeps a ledger."""
+    return {} if charged.receipt is None else {"receipt": charged.receipt.to_json()}
 
 
 def _charges(charges: tuple[Charge, ...]) -> list[dict[str, Any]]:
@@ -52,7 +57,7 @@ def _charges(charges: tuple[Charge, ...]) -> list[dict[str, Any]]:
 
 def _merged(merged: Merged) -> dict[str, Any]:
     parts = [
-        {"release": part.release, "epsilon": str(part.epsilon), "charges": _charges(part.charges)}
+        {"release": part.release, "epsilon": str(part.epsilon), "charges": _charges(part.charges), **_receipt(part)}
         for part in merged.parts
     ]
     return {"people": merged.people.value, "parts": parts}

@@ -4,16 +4,19 @@ import json
 import zipfile
 from pathlib import Path
 
-from dpoutlier._files import check_output, write_aside
+from dpoutlier._files import check_output, try_output, write_aside
 from dpoutlier.exceptions import ModelFileError, SecretError
+from dpoutlier.holders.dense import MOST_DENSE_CELLS
 from dpoutlier.model import Model
 from dpoutlier.modelfile.archive import read_archive, sealed, write_archive
 from dpoutlier.modelfile.decode import model_of
 from dpoutlier.modelfile.encode import arrays_of, content_of
 
-__all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model"]
+__all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model", "targets", "try_target"]
 
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".dpo", ".secret.dpo"
+MOST_DENSE_BYTES = 8 * MOST_DENSE_CELLS + 2**20
+"""Counts of eight bytes, and room for the manifest and a histogram of scores."""
 
 
 def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -33,8 +36,21 @@ def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Pa
 
 def check_target(path: Path, *, overwrite: bool) -> None:
     """Refuse a name that cannot be written to before any budget is spent, whatever the model will turn out to be."""
-    for suffix in ("",) if path.suffix == PUBLIC_SUFFIX else (PUBLIC_SUFFIX, SECRET_SUFFIX):
-        check_output(path.with_name(path.name + suffix) if path.name else path, overwrite=overwrite)
+    for target in targets(path):
+        check_output(target, overwrite=overwrite)
+
+
+def try_target(path: Path) -> None:
+    """Write as much as a dense model may take to where the model will be, and remove it: a fit spends before it writes."""
+    for target in targets(path):
+        try_output(target, MOST_DENSE_BYTES)
+
+
+def targets(path: Path) -> tuple[Path, ...]:
+    """The names that a model may get, whatever it will turn out to be."""
+    if path.suffix == PUBLIC_SUFFIX or not path.name:
+        return (path,)
+    return tuple(path.with_name(path.name + suffix) for suffix in (PUBLIC_SUFFIX, SECRET_SUFFIX))
 
 
 def _named(path: Path, *, publishable: bool) -> Path:

@@ -1,0 +1,36 @@
+"""Changes of a ledger's anchor, as ``show`` and ``verify`` tell them."""
+
+from dataclasses import asdict
+from typing import Any
+
+from dpoutlier.cli.progress import console
+from dpoutlier.ledger.ledger import Ledger
+
+__all__ = ["anchors_as_json", "print_anchors"]
+
+HOW = {
+    "moved": "the anchor was moved from {old} to {new}.",
+    "lost": "the anchor {old} was declared lost, and {new} taken instead.",
+    "override": "{new} was given as the anchor (--anchor, anchor=...) instead of {old}.",
+}
+NOT_CHECKED = (
+    "The old anchor was not asked then. Whether this is an old copy is shown by models, by heads that were noted, and by the old "
+    "anchor, if it is still there: dpoutlier ledger verify LEDGER MODELS... --head HASH --anchor OLD"
+)
+
+
+def anchors_as_json(opened: Ledger) -> list[dict[str, Any]]:
+    return [{"entry": one.pop("number"), **one} for one in map(asdict, opened.anchor_changes())]
+
+
+def print_anchors(opened: Ledger) -> None:
+    """A line for each change, and what it means where the old anchor was not asked."""
+    changes = opened.anchor_changes()
+    for one in changes:
+        told = HOW[one.how].format(old=one.old or "none", new=one.new)
+        when = f"Entry {one.number}, {(one.time or '')[:16].replace('T', ' ')}"
+        when = "Not recorded yet; the next entry will record it" if one.number is None else when
+        style = None if one.how == "moved" else "yellow"
+        console().print(f"{when}: {told}", style=style, soft_wrap=True, markup=False, highlight=False)
+    if any(one.how != "moved" for one in changes):
+        console().print(NOT_CHECKED, style="yellow", soft_wrap=True, markup=False, highlight=False)

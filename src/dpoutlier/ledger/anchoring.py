@@ -1,0 +1,60 @@
+"""A ledger with its anchor: checked and tried before an entry is kept, and told of it afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dpoutlier.exceptions import LedgerError
+from dpoutlier.ledger.anchor import Head, announce, check_heads, create_anchor, write_head
+from dpoutlier.ledger.budgets import Book
+from dpoutlier.ledger.entries import Entry
+from dpoutlier.ledger.store import read_entries
+
+__all__ = ["check_anchor", "new_anchor", "tell_anchor", "try_anchor"]
+
+
+def check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
+    if not heads and len(entries) > 1:
+        raise LedgerError(
+            f"the anchor {place} is empty, so nobody can tell whether the ledger is an old copy. Put it back. If it is lost: "
+            "dpoutlier ledger anchor --help"
+        )
+    check_heads(entries, heads, f"the anchor {place}")
+
+
+@contextmanager
+def new_anchor(place: Path, ledger: Path) -> Iterator[None]:
+    """Make an anchor, and remove it if the block fails, unless the ledger names it by then or cannot be asked."""
+    create_anchor(place)
+    try:
+        yield
+    except BaseException:
+        try:
+            named = Book.of(read_entries(ledger)).anchor if ledger.exists() else None
+        except (LedgerError, OSError):
+            named = str(place)
+        if named != str(place):
+            place.unlink(missing_ok=True)
+        raise
+
+
+def try_anchor(place: Path, number: int) -> None:
+    try:
+        announce(place, number)
+    except OSError as error:
+        raise LedgerError(
+            f"the anchor {place} cannot be written ({error.strerror}), so nothing was added to the ledger. Make room or give the "
+            "right to write; if the anchor was moved, say where it is with anchor=... (--anchor)."
+        ) from None
+
+
+def tell_anchor(place: Path, entry: Entry) -> None:
+    try:
+        write_head(place, entry)
+    except OSError as error:
+        raise LedgerError(
+            f"the anchor {place} could not be written ({error.strerror}). Entry {entry.number} is in the ledger all the same, and "
+            "counts; the anchor makes up for it with the next entry."
+        ) from None

@@ -1,0 +1,26 @@
+"""A ledger that is told of a release when the release is in its place."""
+
+from __future__ import annotations
+
+from dpoutlier.ledger.ledger import Ledger
+from dpoutlier.receipt import Receipt
+
+__all__ = ["DeferredLedger"]
+
+
+class DeferredLedger(Ledger):
+    """Charges at once, like any ledger; what a fit commits is kept until ``settle``.
+
+    For whoever writes the model to a file: until the file is there, the ledger must not name a release.
+    """
+
+    _release: tuple[Receipt, str] | None = None
+
+    def commit(self, receipt: Receipt, release: str) -> None:
+        """Keep what was released, for ``settle``."""
+        self._release = (receipt, release)
+
+    def settle(self) -> None:
+        """Note what was released."""
+        if self._release is not None:
+            super().commit(*self._release)
