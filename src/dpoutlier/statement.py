@@ -112,7 +112,8 @@ def _number(value: Fraction | None) -> str:
 
 def _units(value: Fraction) -> int:
     """In units of the last decimal place, rounded up."""
-    return -(-value.numerator * 10**PLACES // value.denominator)
+    units: int = -(-value.numerator * 10**PLACES // value.denominator)
+    return units
 
 
 def privacy_statement(
