@@ -105,38 +105,6 @@ def test_a_value_at_an_edge_or_beside_it_lies_where_the_definition_says(engine, 
                 assert at == min(naive.position(value, lower, upper), MISSING - missing), (value, lower, upper)
 
 
-@pytest.mark.parametrize("kind", ["float32", "int64", "uint64", "int8", "bool", "decimal128(20, 3)"])
-@pytest.mark.parametrize("engine", ENGINES)
-def test_numbers_of_every_type_are_counted_as_in_memory(engine, kind, request):
-    rng = np.random.default_rng(5)
-    match kind:
-        case "float32":
-            values = pa.array(rng.normal(size=300).astype(np.float32))
-        case "bool":
-            values = pa.array([True, False, None] * 100)
-        case "decimal128(20, 3)":
-            values = pa.array([*(rng.integers(-4000, 4000, 299) / 8), None]).cast(pa.decimal128(20, 3))
-        case _:
-            ends = np.iinfo(kind)
-            whole = [
-                ends.min,
-                ends.max,
-                ends.max - 1,
-                0,
-                1,
-                *rng.integers(ends.min, ends.max, 294, np.dtype(kind).type),
-            ]
-            values = pa.array([*whole, None], getattr(pa, kind)())
-    table = numbered({"x": values})
-    domain = Domain((-2.0,), (3.0,), ("x",), missing=(True,))
-    wide = Domain((-1e19,), (2e19,), ("x",))
-    if engine == "spark" and kind == "uint64":
-        pytest.skip("Spark has no unsigned numbers")
-    for own in (domain, wide):
-        found = positions_in(frame_of(engine, table, own, request), own)
-        assert np.array_equal(found, rows_of(table, own)[:])
-
-
 TEXTS = ["x", "y", "2", "é", "nan", "NaN", "", " ", "other", "X", "2.0", "true", None]
 LEVELS = {
     "text": Category(["x", "y", "2", "é", "nan"]),
