@@ -25,8 +25,8 @@ __all__ = ["Detector"]
 
 NO_NAMES = (
     "bounds are given by name, and the columns of X have no names: they are taken to be {names}, in this order and in the units of "
-    "the bounds. A scaler before the detector changes the units, and keeps exact means of the rows. Pass a data frame with names and "
-    "without scaling, or give bounds without names."
+    "the bounds. A scaler before the detector changes the units, and keeps exact means of the rows. Pass a data frame with names "
+    "and without scaling, or give bounds without names."
 )
 MOST_SHOWN = 5
 
