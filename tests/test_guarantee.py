@@ -95,7 +95,7 @@ def test_bounds_have_no_noise_on_rows():
     assert scales.pop("bounds") is None
     assert all(float(scale) > 0 for scale in scales.values())
     (line,) = [line for line in str(statement).splitlines() if line.startswith("  bounds ")]
-    assert line.endswith("none: chosen")
+    assert line.endswith("none (chosen)")
 
 
 def test_the_sensitivity_counts_cells_rows_and_relations():

@@ -34,6 +34,19 @@ def test_a_key_is_shown_once_and_stored_as_a_hash(file):
     assert KeyRing(read_keys(file)).check(key) == found
 
 
+def test_a_link_to_the_file_is_as_good_as_the_file(file, tmp_path):
+    """Else the link would be replaced by a file of its own, and a server that reads the file would go on with revoked keys."""
+    key = create_key(file, ["a"])
+    link = tmp_path / "etc" / "keys"
+    link.parent.mkdir()
+    link.symlink_to(file)
+    revoke_key(link, key.split("_")[1])
+    assert link.is_symlink()
+    assert KeyRing(read_keys(file)).check(key) is None
+    other = create_key(link, ["a"])
+    assert KeyRing(read_keys(file)).check(other) is not None
+
+
 def test_the_command_line_makes_lists_and_revokes(file):
     runner = CliRunner()
     made = runner.invoke(program, ["keys", "create", str(file), "--models", "a,b", "--days", "3", "--metrics"])

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, PrivateBounds
+from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, Ledger, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.modelfile.encode import arrays_of
 from dpoutlier.trusted.opening import open_reference
@@ -261,9 +261,12 @@ def test_numbers_that_are_levels_are_found_by_the_same_float(way, request):
 
 
 @pytest.mark.parametrize("stored", REFUSED, ids=str)
-def test_what_an_engine_cannot_convert_is_refused_by_its_type(stored):
+def test_what_an_engine_cannot_convert_is_refused_by_its_type_and_costs_nothing(stored, tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.ledger")
+    ledger.open_budget("rows", epsilon=1)
     with pytest.raises(InvalidParameterError, match=r"Convert (it|them) in the query"):
-        DPMarginals(1, bounds=(0, 1), bins=4).fit(table_of(stored, [None]))
+        DPMarginals(1, bounds=(0, 1), bins=4, ledger=ledger, dataset="rows").fit(table_of(stored, [None]))
+    assert ledger.balance("rows").spent == 0
 
 
 def test_every_numeric_type_of_every_engine_is_in_the_table():

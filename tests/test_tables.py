@@ -96,7 +96,11 @@ def test_what_only_looks_like_a_number_is_none():
 HUGE = np.longdouble("1e400")
 
 
-@pytest.mark.parametrize("rows", [np.array([[HUGE]]), [[HUGE]], [[np.float32("nan")]], [[(1, 2)]], [[10**400]]])
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
+ODD = [HUGE, np.float32("nan"), (1, 2), 10**400, np.complex128(1 + 2j), np.ma.masked, MASKED[:1], np.array([3.0]), 1j]
+
+
+@pytest.mark.parametrize("rows", [np.array([[HUGE]]), *([[value]] for value in ODD), [[value] for value in MASKED]])
 def test_reading_is_silent_whatever_a_value_does(rows):
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):
         warnings.simplefilter("always")
@@ -105,12 +109,37 @@ def test_reading_is_silent_whatever_a_value_does(rows):
     assert not caught
 
 
+def test_a_number_past_all_floats_is_infinite_however_it_is_held():
+    from decimal import Decimal
+    from fractions import Fraction
+
+    for sign in (1, -1):
+        held = [
+            sign * 10**400,
+            Decimal(sign * 10**400),
+            Fraction(sign * 10**400, 3),
+            str(sign * 10**400),
+            f"{sign}e400",
+        ]
+        (column,) = tables.columns([[value] for value in held])
+        assert column.tolist() == [sign * np.inf] * len(held)
+
+
+def test_a_type_that_cannot_be_read_is_refused():
+    table = pa.table({"x": pa.array([], pa.decimal128(20, -3))})
+    with pytest.raises(InvalidParameterError, match="types of the columns cannot be read"):
+        DPGridKNN(1, bounds=(0, 1), bins=2).fit(table)
+
+
 class Odd:
     def __float__(self):
         raise RuntimeError("row 17")
 
 
-@pytest.mark.parametrize("value", [Odd(), object(), {}, [1], "\udcff", b"\xff", pd.NA, None, 1j, "x" * 10**5, 10**400])
+NO_NUMBERS = [Odd(), object(), {}, [1], "\udcff", b"\xff", pd.NA, None, 1j, np.complex128(1), np.ma.masked, "x" * 10**5]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
 def test_no_value_is_an_error(value):
     frame = pd.DataFrame({"a": pd.Series([1.0, value], dtype=object)})
     (column,) = tables.columns(frame)

@@ -46,9 +46,8 @@ def try_output(path: Path, size: int) -> None:
     """Write a file of so many bytes beside ``path`` and remove it: only that shows whether the disk and the folder permit it."""
 
     def write(stream: IO[bytes]) -> None:
-        with suppress(
-            AttributeError, OSError
-        ):  # the quick way, which not every system has; if it fails, the long one tells why
+        # The quick way, which not every system has; if it fails, the long one tells why.
+        with suppress(AttributeError, OSError):
             os.posix_fallocate(stream.fileno(), 0, size)
             stream.write(bytes(BLOCK))
             return

@@ -53,7 +53,7 @@ def note_fit(stacklevel: int) -> None:
             "this is the second private fit in this process, and no ledger is kept. If both are on rows of the same people, their "
             "epsilons add up, although each privacy statement speaks of its own fit alone; cross-validation and grid searches fit "
             "many times. Fit once and score as often as you like, choose parameters on public data, or keep a budget: "
-            "ledger=dpoutlier.Ledger(...), dataset='...' (docs/ledger.md). This is said once.",
+            "ledger=dpoutlier.Ledger(...), dataset='...' (docs/ledger.md). This warning is given once per process.",
             RepeatedFitWarning,
             stacklevel=stacklevel + 1,
         )

@@ -94,7 +94,7 @@ class LargeEpsilonWarning(UserWarning):
 
 
 class RepeatedFitWarning(UserWarning):
-    """A process has fitted a second time, and no ledger adds up what the same people lose."""
+    """A process has fitted a second time, and no ledger adds up what the fits cost."""
 
 
 class ColumnNamesWarning(UserWarning):

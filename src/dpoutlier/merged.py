@@ -15,7 +15,7 @@ from dpoutlier.guarantee import Charge
 from dpoutlier.noise.law import RATE_BITS
 from dpoutlier.receipt import Receipt
 
-__all__ = ["MOST_PARTS", "Merged", "Part", "People", "charged_alike"]
+__all__ = ["MOST_PARTS", "Merged", "Part", "People", "charged_to_same_dataset"]
 
 MOST_PARTS = 1000
 
@@ -53,7 +53,7 @@ class Part:
         return next(charge.rate for charge in self.charges if charge.purpose == "counts")
 
 
-def charged_alike(parts: Iterable[Part]) -> tuple[Part, Part] | None:
+def charged_to_same_dataset(parts: Iterable[Part]) -> tuple[Part, Part] | None:
     """Two parts that were charged to one data set of one ledger, so that they are releases of the same people."""
     known: dict[tuple[str, str], Part] = {}
     for part in parts:
@@ -77,7 +77,7 @@ class Merged:
         releases = [part.release for part in self.parts]
         if any(one >= other for one, other in pairwise(releases)):
             raise bad("the parts of a merge", "different releases, in order", [release[:12] for release in releases])
-        if self.people is People.DISJOINT and charged_alike(self.parts) is not None:
+        if self.people is People.DISJOINT and charged_to_same_dataset(self.parts) is not None:
             raise bad("people", "'overlapping' for releases that were charged to one data set", self.people.value)
 
     @property

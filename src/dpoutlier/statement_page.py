@@ -42,7 +42,7 @@ def page_of(s: Any) -> list[str]:
     if s.charges:
         lines += ["", f"{'What was bought':<26}{'epsilon':>12}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [
-            f"  {c['purpose']:<24}{c['epsilon']:>12}{c['sensitivity']:>13}{c['noise_scale_rows'] or 'none: chosen':>20}"
+            f"  {c['purpose']:<24}{c['epsilon']:>12}{c['sensitivity']:>13}{c['noise_scale_rows'] or 'none (chosen)':>20}"
             for c in s.charges
         ]
     if s.merged:

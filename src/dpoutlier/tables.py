@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -259,6 +260,8 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
         schema = frame.schema
     except nw.exceptions.DuplicateError:
         raise InvalidParameterError("two columns have the same name; give each a name of its own.") from None
+    except ValueError as error:  # a decimal of a negative scale: the schema, which is public
+        raise InvalidParameterError(f"the types of the columns cannot be read: {error}. Convert them.") from None
     check_types(schema.items())
     return frame  # type: ignore[no-any-return] # narwhals' overloads lose it
 
@@ -408,10 +411,19 @@ def _number(value: Any) -> float:
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     if isinstance(text, str) and not NUMBER.fullmatch(text):
         return np.nan
+    if isinstance(text, np.ndarray | np.generic) and _warns(text):
+        return np.nan
     try:
         return float(text)
+    except OverflowError:  # as the same number written out would be
+        return np.nan if not isinstance(text, int | Fraction) else np.inf if text > 0 else -np.inf
     except Exception:  # noqa: BLE001 - objects may raise what they like
         return np.nan
+
+
+def _warns(value: Any) -> bool:
+    """What numpy makes a number of with a warning is none: it has several parts, or is masked."""
+    return bool(np.ndim(value)) or np.iscomplexobj(value) or isinstance(value, np.ma.MaskedArray)
 
 
 def _original(table: Any, row: int, column: int) -> Any:

@@ -127,7 +127,7 @@ def padded(anchor, before):
     assert anchor.stat().st_size == BLOCK - before
 
 
-@pytest.mark.parametrize("before", [0, 2, 40, 80, 200])
+@pytest.mark.parametrize("before", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 40, 80, 200))])
 def test_a_full_disk_of_the_anchor_is_noticed_before_the_charge(disks, folder, tmp_path, before):
     disk = disks.make("16k")
     ledger = Ledger.create(tmp_path / "x.ledger", anchor=disk / "x.anchor")

@@ -36,13 +36,19 @@ def put_back(ledger, tmp_path):
     model = detector.fit(np.full((9, 1), 0.5)).save(tmp_path / "model")
     head = ledger.verify().hash
     shutil.copy(tmp_path / "old", ledger.path)
-    return {"model": [model], "head": ["--head", head], "old anchor": ["--anchor", tmp_path / "true.anchor"]}
+    return {"model": [model], "head": ["--head", head], "old anchor": ["--anchor", tmp_path / "taken away"]}
 
 
 def test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does(ledger, tmp_path, put_back):
     with pytest.raises(LedgerError, match="old copy"):
         ledger.reserve("patients", ONE, "DPForest")
     given = Ledger(ledger.path, anchor=tmp_path / "forged.anchor")
+    for use in (given.entries, lambda: given.reserve("patients", ONE, "DPForest")):
+        with pytest.raises(LedgerError, match="old copy"):  # the true anchor is still there, and knows better
+            use()
+    with pytest.raises(LedgerError, match="old copy"):
+        ledger.move_anchor(tmp_path / "new.anchor", lost=True)  # nor is it lost
+    (tmp_path / "true.anchor").rename(tmp_path / "taken away")
     given.reserve("patients", ONE, "DPForest")  # this cannot be refused: an anchor that was moved looks the same
     record = given.entries()[2].content
     assert (record["kind"], record.get("override")) == ("anchor", True)

@@ -19,6 +19,18 @@ PART = "The budget"
 BUGS = [
     PlantedBug(
         part=PART,
+        name="true anchor not asked",
+        summary="While another anchor is given, the one that the ledger names is not asked, although it is there and knows better.",
+        file="ledger/ledger.py",
+        old="if own is not None and (lost or self._override(book) is not None):",
+        new="if own is None:",
+        caught_by="tests/ledger/test_ledger_overrides.py::"
+        "test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
         name="budget share not charged",
         summary="The counts keep the share of epsilon that the threshold costs, so that the fit costs more than epsilon.",
         file="plan.py",

@@ -113,6 +113,17 @@ BUGS = [
     ),
     PlantedBug(
         part=PART,
+        name="key file taken apart from its link",
+        summary="A key that is revoked through a link stays valid in the file that the server reads.",
+        file="server/keys.py",
+        old="        path = path.resolve()",
+        new="        path = path.absolute()",
+        caught_by="tests/test_server_keys.py::test_a_link_to_the_file_is_as_good_as_the_file",
+        seen=UNKNOWN,
+        source="",
+    ),
+    PlantedBug(
+        part=PART,
         name="key file whose mode changes",
         summary="After a key was made, the group of the server may no longer read the file.",
         file="server/keys.py",

@@ -54,7 +54,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show must not stop anything
-    warnings.formatwarning = lambda message, *_, **__: (
-        f"Warning: {message}\n"
-    )  # for people: not where in the code it was said
+    warnings.formatwarning = _for_people
     app()
+
+
+def _for_people(message: Warning | str, *_: object, **__: object) -> str:
+    """A warning without where in the code it was raised."""
+    return f"Warning: {message}\n"

@@ -157,7 +157,9 @@ def verify(
     path: File,
     models: Annotated[
         list[Path] | None,
-        typer.Argument(help="Model files, also merged ones: each release must be the one that its entry paid for."),
+        typer.Argument(
+            help="Model files: the entry of each must name this very release; of a merge, those of its parts."
+        ),
     ] = None,
     head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -46,6 +46,8 @@ def check_models(opened: Ledger, files: list[Path]) -> tuple[int, list[str]]:
         here = [one for one in own if one.receipt.ledger == book.ledger] or own
         wrong += [problem for claim in here for problem in _unpaid(opened, claim)]
         held += bool(here)
+        if here and model.merged is not None:
+            remarks.append(f"{file} is a merge: whether its counts are the sum of its parts is not known here.")
         if not here:
             remarks.append(f"{file} was fitted without a ledger, so nothing is known of it here.")
         elif len(here) < releases:

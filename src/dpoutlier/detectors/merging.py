@@ -15,7 +15,7 @@ from dpoutlier.detectors.loading import detector_of
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.guarantee import MOST_EPSILON
 from dpoutlier.holders.adding import ADDED_BY_KIND, added
-from dpoutlier.merged import Merged, Part, People, charged_alike
+from dpoutlier.merged import Merged, Part, People, charged_to_same_dataset
 from dpoutlier.model import Model
 from dpoutlier.modelfile import load_model
 
@@ -197,7 +197,7 @@ def _parts(named: list[tuple[str, Model]], people: People) -> list[Part]:
                     "twice. Leave one of them out."
                 )
             found[part.release] = (name, part)
-    alike = charged_alike(part for _, part in found.values()) if people is People.DISJOINT else None
+    alike = charged_to_same_dataset(part for _, part in found.values()) if people is People.DISJOINT else None
     if alike is not None:
         one, other = (found[part.release][0] for part in alike)
         assert alike[0].receipt is not None

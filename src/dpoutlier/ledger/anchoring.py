@@ -56,5 +56,5 @@ def tell_anchor(place: Path, entry: Entry) -> None:
     except OSError as error:
         raise LedgerError(
             f"the anchor {place} could not be written ({error.strerror}). Entry {entry.number} is in the ledger all the same, and "
-            "counts; the anchor makes up for it with the next entry."
+            "counts; the next entry brings the anchor up to date."
         ) from None

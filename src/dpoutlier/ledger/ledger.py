@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -99,10 +99,9 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """All entries, after a check of their chain and against the anchor."""
-        place = self._anchor(read_entries(self.path))
-        heads = [] if place is None else heads_in(place)
+        anchors = self._anchors(Book.of(read_entries(self.path)))
         entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
-        if place is not None:
+        for place, heads in anchors:
             check_anchor(place, heads, entries)
         return entries
 
@@ -270,7 +269,7 @@ class Ledger:
 
     def has_anchor(self) -> bool:
         """Whether there is an anchor to check against."""
-        return self._anchor(self.entries()) is not None
+        return self.anchor is not None or Book.of(self.entries()).anchor is not None
 
     def check(self, dataset: str, guarantee: Guarantee) -> Fraction:
         """What a fit would cost, in the unit of the budget. Raises if the budget does not cover it. Nothing is charged."""
@@ -363,11 +362,18 @@ class Ledger:
 
     # ----------------------------------------------------------------------------------------------------------------------
 
-    def _anchor(self, entries: list[Entry]) -> Path | None:
-        if self.anchor is not None:
-            return self.anchor
-        stored = Book.of(entries).anchor
-        return None if stored is None else Path(stored)
+    def _anchors(self, book: Book, *, lost: bool = False) -> list[tuple[Path, list[Head]]]:
+        """The anchor with what it knows; and the one that the ledger names, also where another is given or it is said to be lost.
+
+        That one is left out only if it cannot be read, or is empty: then it may really be gone.
+        """
+        own = None if book.anchor is None else Path(book.anchor)
+        place = self.anchor or own
+        found = [] if place is None or lost else [(place, heads_in(place))]
+        if own is not None and (lost or self._override(book) is not None):
+            with suppress(LedgerError):
+                found += [(own, heads) for heads in [heads_in(own)] if heads]
+        return found
 
     def _override(self, book: Book) -> str | None:
         """The anchor that was given, if it is not the one that the ledger names."""
@@ -381,13 +387,12 @@ class Ledger:
         The last hash stands for all entries before it. If another anchor was given than the ledger names, that is recorded first.
         """
         with append(self.path) as appending:
-            if not lost:
-                place = self._anchor(appending.entries)
-                if place is not None:
-                    check_anchor(place, heads_in(place), appending.entries)
-                given = self._override(Book.of(appending.entries))
-                if given is not None:
-                    _change_anchor(appending, given, override=True)
+            book = Book.of(appending.entries)
+            for place, heads in self._anchors(book, lost=lost):
+                check_anchor(place, heads, appending.entries)
+            given = None if lost else self._override(book)
+            if given is not None:
+                _change_anchor(appending, given, override=True)
             yield appending
             named, last = Book.of(appending.entries).anchor, appending.entries[-1]
             if named is not None:

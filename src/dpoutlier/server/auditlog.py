@@ -154,9 +154,8 @@ class AuditLog:
             self.fault = MOVED
         if self.fault == MOVED:
             self.close()  # the right file may be put back
-        if (
-            self.fault != known and self.mark.read() is not None
-        ):  # else no server runs yet, and whoever starts one is told
+        # Without a mark no server runs yet, and whoever starts one is told.
+        if self.fault != known and self.mark.read() is not None:
             message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
             log("audit-failed", "critical", message=message, **where(error))
 

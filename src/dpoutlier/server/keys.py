@@ -161,6 +161,8 @@ def revoke_key(path: Path, name: str) -> Key:
 @contextmanager
 def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
     """The keys, to be changed; written aside afterwards. One at a time may."""
+    if path.exists():
+        path = path.resolve()  # a link stays one, and the file behind it, which a server may read, is changed
     if not path.parent.is_dir():
         raise InvalidParameterError(f"{path} cannot be written: there is no folder {path.parent}.")
     lock = _lock(path)

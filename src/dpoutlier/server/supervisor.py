@@ -26,9 +26,7 @@ class Supervisor(Multiprocess):
         before = [] if self.should_exit.is_set() else [*self.processes]
         try:
             super().keep_subprocess_alive()
-        except (
-            OSError
-        ) as error:  # too many processes or files for the moment: the next time may succeed, and others answer
+        except OSError as error:  # too many processes or files: the next time may succeed
             log("worker-not-started", "error", **where(error))
         for process in before:
             if process.exitcode is not None and (process not in self.processes or self.should_exit.is_set()):

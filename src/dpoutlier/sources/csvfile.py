@@ -122,7 +122,7 @@ _UNLIKELY: dict[str, Callable[[str], object]] = {
     "a date or a time": DATE.fullmatch,
     "a truth value or a missing one": lambda name: name.lower() in {"true", "false", "nan", "null", "<na>"},
 }
-"""What is hardly ever the name of a column, but for the first: a column of row numbers often has none."""
+"""What is hardly ever a column name. The first column is exempt: a column of row numbers often has no name."""
 
 
 def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool) -> None:

@@ -1,4 +1,4 @@
-"""At most m rows of each person, as an expression of an engine: the same rows as ``people.kept_rows`` keeps."""
+"""At most m rows of each person, as an expression of an engine: rows in the same cells as those that ``people.kept_rows`` keeps."""
 
 from __future__ import annotations
 

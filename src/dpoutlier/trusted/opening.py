@@ -44,10 +44,9 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge
     person = None if person is None else list(types)[list(given).index(person)]
     if engine is Engine.SPARK and (domain.bought or plan.target_fpr is not None):
         check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
+    # The one conversion: all below sees its result. It reads no row, and refuses what the engine cannot convert. (P9)
+    frame = value_frame(lazy_frame(reference), types, domain, person)
     charge()
-    frame = value_frame(
-        lazy_frame(reference), types, domain, person
-    )  # the one conversion: all below sees its result (P9)
     opened = OnSpark if engine is Engine.SPARK else InEngine
     if person is None:
         return opened(frame, domain)
