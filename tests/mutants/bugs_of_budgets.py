@@ -199,7 +199,7 @@ BUGS = [
         name="another anchor leaves no trace",
         summary="An old copy of the ledger is charged under an anchor that was made for it, and no entry says so.",
         file="ledger/ledger.py",
-        old="                if given is not None:\n                    _change_anchor(appending, given, override=True)\n",
+        old="            if given is not None:\n                _change_anchor(appending, given, override=True)\n",
         new="",
         more=(
             Patch(

@@ -14,8 +14,8 @@ HOW = {
     "override": "{new} was given as the anchor (--anchor, anchor=...) instead of {old}.",
 }
 NOT_CHECKED = (
-    "The old anchor could not be read then, or was empty. Whether this is an old copy is shown by models, by heads that were noted, "
-    "and by the old anchor, if it is still somewhere: dpoutlier ledger verify LEDGER MODELS... --head HASH --anchor OLD"
+    "The old anchor could not be read then, or was empty. Whether this is an old copy is shown by models, by heads that were "
+    "noted, and by the old anchor, if it is still somewhere: dpoutlier ledger verify LEDGER MODELS... --head HASH --anchor OLD"
 )
 
 
