@@ -76,6 +76,7 @@ def test_the_same_cell_has_the_same_noise_across_threads(holder):
     assert (detector.set_params(n_jobs=4).outlier_scores(POINTS) == first).all()
 
 
+@pytest.mark.slow
 @AND_SPARSE
 def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(holder, tmp_path):
     detector = fitted(holder)

@@ -126,7 +126,9 @@ FOR_EVER = OSError(24, "for ever")
 
 
 @pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("kind", [OSError, ValueError, RuntimeError, MemoryError])
+@pytest.mark.parametrize(
+    "kind", [OSError, *(pytest.param(own, marks=pytest.mark.slow) for own in (ValueError, RuntimeError, MemoryError))]
+)
 def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path, monkeypatch, name, kind):
     monkeypatch.setattr("dpoutlier.server.watch.LOOK", 0.02)
 
@@ -240,6 +242,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", ENDS)
 def test_a_worker_ends_if_one_of_its_tasks_ends(tmp_path, cause):
     """A real server, in which a task ends: the process is gone at once, with an error."""

@@ -44,6 +44,7 @@ def leaks_by_kind():
     return [[reason for reason, _ in found[kind].leaks() if reason != "raised?"] for kind in (STEADY, KEYED_BY_TABLE)]
 
 
+@pytest.mark.slow
 def test_no_branch_and_no_address_depends_on_a_secret():
     steady_leaks, quick_leaks = leaks_by_kind()
     assert steady_leaks == []

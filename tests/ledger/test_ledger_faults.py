@@ -52,9 +52,7 @@ def shim(tmp_path_factory):
     return built
 
 
-WAYS = pytest.mark.parametrize(
-    "way", ["full", pytest.param("once", marks=pytest.mark.slow), pytest.param("kill", marks=pytest.mark.slow)]
-)
+WAYS = pytest.mark.parametrize("way", ["full", "once", "kill"])
 
 
 def runs(shim, tmp_path, command, way, least):
@@ -73,6 +71,7 @@ def runs(shim, tmp_path, command, way, least):
     return found
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_fit_says_what_is_true_whichever_call_fails(shim, tmp_path, way):
     found = runs(shim, tmp_path, "fit", way, 40)
@@ -98,6 +97,7 @@ def test_a_fit_says_what_is_true_whichever_call_fails(shim, tmp_path, way):
     assert states == {(False, False, False), (True, False, False), (True, True, False), (True, True, True)}
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("command", ["charge", "anchor", "create"])
 def test_other_entries_leave_a_ledger_that_can_be_used_whichever_call_fails(shim, tmp_path, command, way):
@@ -167,6 +167,7 @@ def test_a_full_disk_of_the_output_is_noticed_before_the_charge(disks, folder):
     assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
+@pytest.mark.slow
 def test_an_output_that_cannot_be_written_for_other_reasons_is_noticed_before_the_charge(disks, folder):
     disk = disks.make("64m")
     subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
