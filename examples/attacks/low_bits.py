@@ -15,7 +15,7 @@ import pictures
 from chances import Guesses, most_right, percent
 from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier.exceptions import RepeatedFitWarning, UnsafeWarning
 from dpoutlier.noise.sources import byte_source
 from dpoutlier.noise.unsafe import unsafe_float_laplace
 from people import Noise
@@ -70,7 +70,8 @@ def published_counts(bins, epsilon, noise, **unsafe):
     cells = np.arange(bins * bins)
     rows = np.stack(np.divmod(cells[1::2], bins), axis=1) + 0.5
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsafeWarning)
+        for category in (UnsafeWarning, RepeatedFitWarning):
+            warnings.simplefilter("ignore", category)
         counts = DPGridKNN(epsilon, bounds=(0, bins), bins=bins, **noise, **unsafe).fit(rows).model_.counts
     values = counts.counts / (PER_ROW if counts.unsafe_float else 1)
     return {False: values[::2], True: values[1::2]}

@@ -14,7 +14,7 @@ import pictures
 from chances import Guesses, interval, most_detected, most_right, percent
 from command import Finding, main, print_table, verdict
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals
-from people import BOUNDS, TARGET, Noise, fitted, made_people, with_and_without
+from people import BOUNDS, TARGET, Noise, fitted, made_people, named, with_and_without
 
 EPSILONS = (0.5, 1.0, 2.0)
 BINS = 8
@@ -82,7 +82,9 @@ def shown_epsilon(scores, level=0.95):
 def control(target):
     """Scores of plain k-NN. They are exact, so one with the target and one without say it all."""
     worlds = with_and_without(made_people(), target)
-    return {present: KNN(bounds=BOUNDS, k=2).fit(rows).outlier_scores(target) for present, rows in worlds.items()}
+    return {
+        present: KNN(bounds=BOUNDS, k=2).fit(named(rows)).outlier_scores(target) for present, rows in worlds.items()
+    }
 
 
 def told_by(scores):

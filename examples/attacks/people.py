@@ -3,8 +3,9 @@
 import warnings
 
 import numpy as np
+import pyarrow as pa
 
-from dpoutlier.exceptions import UnsafeWarning
+from dpoutlier.exceptions import RepeatedFitWarning, UnsafeWarning
 
 BOUNDS = {"age": (0, 100), "bmi": (10, 60)}
 TARGET = np.array([[90.6, 55.3]])  # far from all others, and alone in a cell
@@ -39,8 +40,14 @@ class Noise:
         return {"unsafe_seed": self._next}
 
 
+def named(rows):
+    """Rows as a table whose columns have the names of the bounds."""
+    return pa.table(dict(zip(BOUNDS, rows.T, strict=True)))
+
+
 def fitted(detector, rows):
-    """The detector, fitted; without the warning that a seed is unsafe."""
+    """The detector, fitted; without the warnings that a seed is unsafe, and that an attack fits again and again."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnsafeWarning)
-        return detector.fit(rows)
+        for category in (UnsafeWarning, RepeatedFitWarning):
+            warnings.simplefilter("ignore", category)
+        return detector.fit(named(rows))

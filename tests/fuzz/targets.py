@@ -520,14 +520,14 @@ def _used(client, what):
 
 
 def ledger_file(data):
-    """All that is read of a ledger. It may name its anchor, and no other file."""
+    """All that is read of a ledger. It may name its anchor, which is asked as well if another is given, and no other file."""
     path = _written("input.ledger", data)
     place = _written("input.anchor", b"")
     found = []
     for anchor in (None, place):
         ledger = Ledger(path, anchor=anchor)
         try:
-            with reading(path, place) if anchor else reading(EVERYTHING):
+            with reading(EVERYTHING):
                 entries = ledger.entries()
                 balances = ledger.balances()
                 ledger.spendings()

@@ -205,7 +205,7 @@ BUGS = [
             Patch(
                 "ledger/ledger.py",
                 "            named, last = Book.of(appending.entries).anchor, appending.entries[-1]\n",
-                "            named, last = str(self._anchor(appending.entries)), appending.entries[-1]\n",
+                "            named, last = str(self.anchor or Book.of(appending.entries).anchor), appending.entries[-1]\n",
             ),
         ),
         caught_by="tests/ledger/test_ledger_overrides.py"

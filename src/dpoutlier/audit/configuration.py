@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -50,8 +50,8 @@ class Configuration:
     detector: str
     arguments: dict[str, Any]
     n_features: int = 1
-    engine: str | None = None
-    stored: str = "float64"
+    engine: str | None = field(default=None, repr=False)
+    stored: str = field(default="float64", repr=False)
 
     @property
     def epsilon(self) -> Fraction:
@@ -113,7 +113,8 @@ class Same:
     """A configuration by what it says, for whatever is worked out once for all that say the same."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.configuration, self.text = configuration, repr(configuration)
+        self.configuration = configuration
+        self.text = repr((configuration, configuration.engine, configuration.stored))
 
     def __hash__(self) -> int:
         return hash(self.text)
