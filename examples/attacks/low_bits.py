@@ -6,7 +6,6 @@ are integers from end to end, and every output can come from every count.
 """
 
 import sys
-import warnings
 from functools import partial
 
 import numpy as np
@@ -15,10 +14,9 @@ import pictures
 from chances import Guesses, most_right, percent
 from command import Finding, main, print_table, verdict
 from dpoutlier import DPGridKNN
-from dpoutlier.exceptions import RepeatedFitWarning, UnsafeWarning
 from dpoutlier.noise.sources import byte_source
 from dpoutlier.noise.unsafe import unsafe_float_laplace
-from people import Noise
+from people import Noise, expected
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 SHOWN = 0.5  # in the table of all attacks
@@ -69,9 +67,7 @@ def published_counts(bins, epsilon, noise, **unsafe):
     """Counts of all cells from a fit in which every second cell holds one person."""
     cells = np.arange(bins * bins)
     rows = np.stack(np.divmod(cells[1::2], bins), axis=1) + 0.5
-    with warnings.catch_warnings():
-        for category in (UnsafeWarning, RepeatedFitWarning):
-            warnings.simplefilter("ignore", category)
+    with expected():
         counts = DPGridKNN(epsilon, bounds=(0, bins), bins=bins, **noise, **unsafe).fit(rows).model_.counts
     values = counts.counts / (PER_ROW if counts.unsafe_float else 1)
     return {False: values[::2], True: values[1::2]}

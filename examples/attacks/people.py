@@ -1,6 +1,7 @@
 """Made people for all attacks: age and body mass index of a few hundred, and one whose presence is the secret."""
 
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -45,9 +46,15 @@ def named(rows):
     return pa.table(dict(zip(BOUNDS, rows.T, strict=True)))
 
 
-def fitted(detector, rows):
-    """The detector, fitted; without the warnings that a seed is unsafe, and that an attack fits again and again."""
+@contextmanager
+def expected():
+    """Without the warnings that a seed is unsafe, and that an attack fits again and again."""
     with warnings.catch_warnings():
         for category in (UnsafeWarning, RepeatedFitWarning):
             warnings.simplefilter("ignore", category)
+        yield
+
+
+def fitted(detector, rows):
+    with expected():
         return detector.fit(named(rows))

@@ -27,6 +27,7 @@ from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.holders.holder import noisy_counts
 from dpoutlier.holders.keyed import KeyedCounts
 from dpoutlier.partitions.partition import cell_ids
+from people import expected
 
 BINS = 2
 CELLS = BINS * BINS
@@ -114,7 +115,8 @@ def detectors(pair, way, model, scoring):
 
 def times(way, blocks, rng):
     """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the fastest FASTEST of either's times."""
-    fitted = DPGridKNN(0.25, bounds=(0, 1), bins=BINS, k=1, holder="keyed").fit(np.empty((0, 2)))
+    with expected():
+        fitted = DPGridKNN(0.25, bounds=(0, 1), bins=BINS, k=1, holder="keyed").fit(np.empty((0, 2)))
     model, scoring = fitted.model_, fitted.only_scoring()
     pairs, points = pairs_of_holders(model.counts.law), rng.random((POINTS, 2))
     found, taken = np.empty((blocks, 2)), np.empty((2, REPEATS))

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from guards import EVERYTHING, Finding, reading
+from guards import Finding, reading
 
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
 from dpoutlier.bounds import Bounds
@@ -36,7 +36,9 @@ from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer, check_columns
 from dpoutlier.exceptions import DpoutlierError, ReferenceDataError, SecretError, ServerError
 from dpoutlier.ledger.anchor import Head, heads_in
+from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.export import as_csv, as_json
+from dpoutlier.ledger.store import read_entries
 from dpoutlier.modelfile import load_model, save_model
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from dpoutlier.scoring.nearest_cells import NearestCells
@@ -519,6 +521,16 @@ def _used(client, what):
 # Ledgers, keys, logs ------------------------------------------------------------------------------------------------------
 
 
+def _anchor_of(path):
+    """The file that a ledger names as its anchor."""
+    try:
+        with reading(path):
+            named = Book.of(read_entries(path)).anchor
+    except DpoutlierError:
+        return []
+    return [] if named is None else [Path(named)]
+
+
 def ledger_file(data):
     """All that is read of a ledger. It may name its anchor, which is asked as well if another is given, and no other file."""
     path = _written("input.ledger", data)
@@ -527,7 +539,7 @@ def ledger_file(data):
     for anchor in (None, place):
         ledger = Ledger(path, anchor=anchor)
         try:
-            with reading(EVERYTHING):
+            with reading(path, place, *_anchor_of(path)):
                 entries = ledger.entries()
                 balances = ledger.balances()
                 ledger.spendings()
