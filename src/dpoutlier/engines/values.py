@@ -71,7 +71,7 @@ def plain_text(name: str) -> nw.Expr:
 
 
 def _level(name: str, dtype: Any, category: Category) -> nw.Expr:
-    """The level of a value, that of ``other`` for a value that is not declared; null if there is none."""
+    """The level of a value, or of ``other`` for a value that is not declared; null where neither exists."""
     if dtype == nw.Boolean:
         true, false = (nw.lit(_middle(category.code(truth))) for truth in (True, False))
         found = nw.when(nw.col(name)).then(true).otherwise(false)

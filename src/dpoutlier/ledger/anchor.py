@@ -70,7 +70,7 @@ def _add(path: Path, line: str, room: int = 0) -> None:
 
 
 def heads_in(path: Path) -> list[Head]:
-    """What the anchor names. A number alone is no head, nor is a line that was cut short by a crash."""
+    """The heads in an anchor. Numbers alone, and lines that were cut short by a crash, are skipped."""
     found: list[Head] = []
     try:
         for number, line in enumerate(_lines(path), 1):

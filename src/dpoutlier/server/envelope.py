@@ -135,7 +135,7 @@ class Envelope:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     def _record(self, exchange: Exchange) -> bool:
-        """The entry of a query in the audit log, before anything is answered; without it nothing is. False if it is no query."""
+        """Write the entry of a query to the audit log; only then it is answered. Returns False for other requests."""
         if self.audit is None or not exchange.audited:
             return False
         exchange.audited = False
