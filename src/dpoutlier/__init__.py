@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dpoutlier.bounds import Bounds
     from dpoutlier.category import Category
     from dpoutlier.client.client import Client
+    from dpoutlier.detectors.as_in_paper import as_in_paper
     from dpoutlier.detectors.choosing import detector
     from dpoutlier.detectors.explanation import Counterfactual, Explanation
     from dpoutlier.detectors.fitted import FittedDetector
@@ -51,6 +52,7 @@ __all__ = [
     "PrivacyStatement",
     "PrivateBounds",
     "PyODAdapter",
+    "as_in_paper",
     "detector",
     "explanation_figure",
     "load",
@@ -79,6 +81,7 @@ _HOME = {
     "PrivacyStatement": "statement",
     "PrivateBounds": "private_bounds",
     "PyODAdapter": "detectors.pyod_adapter",
+    "as_in_paper": "detectors.as_in_paper",
     "detector": "detectors.choosing",
     "explanation_figure": "plots",
     "load": "detectors.loading",

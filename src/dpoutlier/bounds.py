@@ -49,6 +49,7 @@ class Bounds:
         self._special: dict[Key, PrivateBounds | Category] = {}
         self._missing: frozenset[Key] | bool = False
         self._bought: PrivateBounds | None = None  # for all features that have no range of their own
+        self.leaked = False  # taken from the reference rows, so that no guarantee holds
 
     def __repr__(self) -> str:
         special = f", {self._special!r}" if self._special else ""
@@ -144,7 +145,7 @@ class Bounds:
             upper = (*self._each("upper", len(names)), *[1.0] * len(more))
             names = (*names, *more)
         found = Bounds(lower, upper, names)
-        found._bought = self._bought
+        found._bought, found.leaked = self._bought, self.leaked
         found._special = {**self._special, **categories}
         named = [cells for cells in (self._missing, missing) if not isinstance(cells, bool)]
         found._missing = self._missing is True or missing is True or frozenset[Key]().union(*named)

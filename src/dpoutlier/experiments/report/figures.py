@@ -13,12 +13,15 @@ from matplotlib.figure import Figure
 
 from dpoutlier.experiments.report.comparison import Comparison
 from dpoutlier.experiments.report.comparison_figures import quality_figure, ranks_figure
+from dpoutlier.experiments.report.illustration import illustration
+from dpoutlier.experiments.report.judgements import Judgement
 from dpoutlier.experiments.report.more_figures import attack_figure, ladder, point, splits
 from dpoutlier.experiments.report.paper_figures import figure1, figure2
-from dpoutlier.experiments.report.summary import Key, Reading, Summary
+from dpoutlier.experiments.report.readings_figure import readings_figure
+from dpoutlier.experiments.report.summary import Key, Noting, Summary
 from dpoutlier.figure_style import STYLE
 
-__all__ = ["FIGURES", "Drawn", "draw_all", "draw_comparison"]
+__all__ = ["FIGURES", "Drawn", "draw_all", "draw_comparison", "draw_illustration", "draw_plot"]
 
 
 class Plot(NamedTuple):
@@ -44,8 +47,8 @@ PLOTS = {
         figure2,
     ),
     "ladder": Plot(
-        "From the paper's accounting to an honest one",
-        "AUROC of the basic private grid as the paper's mode is mended step by step; each step keeps those before it, and b is "
+        "From the paper as printed to a complete accounting",
+        "AUROC of the basic private grid as the accounting is completed step by step; each step keeps those before it, and b is "
         "tuned anew. Bars: standard deviation over the splits. Hollow: the controls. Green: plain k-NN with the bounds and k of "
         "the step. In the last step k and b are public numbers.",
         ladder,
@@ -54,7 +57,7 @@ PLOTS = {
         "Distance from the point instead of its cell",
         "AUROC of the basic private grid. The paper's text says distance from the point, its algorithm distance from the cell's "
         "centroid. Where a dotted control, which counts no row, follows its curve, the score reads the map into the cube and not "
-        "the counts; red, that map is made of the reference rows' mean and reach, which no epsilon covers; purple, it is declared.",
+        "the counts; red, that map depends on the reference rows' mean and reach, which no epsilon covers; purple, it is declared.",
         point,
     ),
     "splits": Plot(
@@ -81,7 +84,17 @@ COMPARED = {
         ranks_figure,
     ),
 }
-FIGURES = (*PLOTS, "attack", *COMPARED)
+FIGURES = ("illustration", *PLOTS, "readings", "attack", *COMPARED)
+ILLUSTRATION_TITLE = "The grid"
+ILLUSTRATION_CAPTION = (
+    "The paper's illustration, b = 2 and d = 3. Left: reference rows in grey, a point to score in red; two cells hold six rows "
+    "each. Right: what the grid keeps, the centroids of the cells with the number of their rows as weight."
+)
+READINGS_TITLE = "Which claims hold under which reading"
+READINGS_CAPTION = (
+    "A row for each claim, a column for each reading of the paper: the first as printed, each of the others with one choice made "
+    "otherwise. A claim holds if its whole row does."
+)
 ATTACK_TITLE = "Fresh noise for every query"
 ATTACK_CAPTION = (
     "One query about one patient, repeated. Left: mean of the answers with and without the patient in the reference data, and "
@@ -112,15 +125,26 @@ class Drawn:
         return pictures
 
 
-def draw_all(summary: Summary, attack: list[dict[str, float]]) -> list[Drawn]:
-    """The figures of the paper's experiments, in the order of the report."""
-    study, drawn = summary.study, []
+def draw_illustration() -> Drawn:
+    with mpl.rc_context(STYLE):
+        return Drawn("illustration", ILLUSTRATION_TITLE, ILLUSTRATION_CAPTION, illustration())
+
+
+def draw_plot(name: str, summary: Summary) -> Drawn:
+    """One of the figures of the paper's experiments."""
+    plot, study, noting = PLOTS[name], summary.study, Noting(summary)
     what = {"splits": study.splits, "seeds": study.seeds, "sweep": f"{study.sweep_epsilon:g}"}
     with mpl.rc_context(STYLE):
-        for name, plot in PLOTS.items():
-            reading = Reading(summary)
-            figure = plot.draw(reading)
-            drawn.append(Drawn(name, plot.title, plot.caption.format(**what), figure, tuple(reading.read)))
+        figure = plot.draw(noting)
+    return Drawn(name, plot.title, plot.caption.format(**what), figure, tuple(noting.read))
+
+
+def draw_all(summary: Summary, judgements: list[Judgement], attack: list[dict[str, float]]) -> list[Drawn]:
+    """The figures of the paper's experiments, in the order of the report."""
+    drawn = [draw_illustration(), *(draw_plot(name, summary) for name in PLOTS)]
+    with mpl.rc_context(STYLE):
+        if any(one.findings for one in judgements):
+            drawn.append(Drawn("readings", READINGS_TITLE, READINGS_CAPTION, readings_figure(judgements)))
         if attack:
             drawn.append(Drawn("attack", ATTACK_TITLE, ATTACK_CAPTION, attack_figure(attack)))
     return drawn

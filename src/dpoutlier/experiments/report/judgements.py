@@ -1,17 +1,18 @@
-"""Each claim judged: as the paper ran it, with our rule, on every split, and for every epsilon at which b may have been chosen."""
+"""Each claim judged under every reading of the paper; as printed also on every split."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from dpoutlier.experiments.measure.choice import choose_bins
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.claims import CLAIMS, Claim
+from dpoutlier.experiments.report.claims import CLAIMS, DEPENDS, FAILS, HOLDS, Claim
 from dpoutlier.experiments.report.judging import Finding
+from dpoutlier.experiments.report.readings import Reading, readings_of
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
 
-__all__ = ["Judgement", "judge_claims"]
+__all__ = ["Judgement", "judge_claims", "tally"]
 
 
 @dataclass(frozen=True)
@@ -19,42 +20,65 @@ class Judgement:
     """What became of a claim."""
 
     claim: Claim
-    paper: Finding
-    ours: Finding
-    """The same with our rule for exhausted walks."""
-    splits: tuple[int, int]
-    """On how many splits it holds, of how many. k and b stay as chosen on all of them."""
-    epsilons: tuple[int, int] | None
-    """For how many of the epsilons at which b may have been chosen, of how many. None if that makes no difference."""
+    verdict: str
+    """"holds" and "fails" under every reading that was tried; else "depends on the reading", or "open"."""
+    findings: dict[Reading, Finding]
+    """By reading, as printed first; empty if no run judges the claim."""
+    splits: tuple[int, int] | None
+    """As printed: on how many splits it holds, of how many. k and b stay as chosen on all of them."""
     private: float | None
-    """At the point that the claim is about: what the private grid reached, ..."""
+    """As printed, at the point that the claim is about: what the private grid reached, ..."""
     control: float | None
     """... and what its control did."""
+
+    @property
+    def printed(self) -> Finding | None:
+        return next(iter(self.findings.values()), None)
+
+    @property
+    def figure(self) -> str:
+        """The figure as printed, or why there is none."""
+        return self.claim.why if self.printed is None else self.printed.figure
+
+    @property
+    def turns(self) -> list[Reading]:
+        """The readings under which it is judged otherwise than as printed."""
+        return [reading for reading, finding in self.findings.items() if finding.holds != self.printed_holds]
+
+    @property
+    def printed_holds(self) -> bool | None:
+        return None if self.printed is None else self.printed.holds
+
+    @property
+    def turned_by(self) -> str:
+        """What the verdict depends on, in words."""
+        if not self.turns:
+            return ""
+        return f"{'fails' if self.printed_holds else 'holds'} with " + "; ".join(_in_words(self.turns))
 
 
 def judge_claims(results: Results, summary: Summary) -> list[Judgement]:
     """All claims whose data sets were run."""
-    study, view = results.study, View(summary)
-    views = [
-        replace(view, swept_at=epsilon, chosen=choose_bins(results.rows, "paper", epsilon, results.choice.k))
-        for epsilon in study.epsilons
-    ]
-    judged = []
-    for claim in CLAIMS:
-        if set(claim.sets) <= set(study.sets):
-            splits = [claim.judge(replace(view, split=split)).holds for split in range(study.splits)]
-            epsilons = [claim.judge(other).holds for other in views]
-            judged.append(
-                Judgement(
-                    claim,
-                    claim.judge(view),
-                    claim.judge(replace(view, variant="rule")),
-                    (sum(splits), len(splits)),
-                    (sum(epsilons), len(epsilons)) if claim.depends_on_b else None,
-                    *_worth(claim, view),
-                )
-            )
-    return judged
+    readings = readings_of(results, summary)
+    return [_judged(claim, readings, summary) for claim in CLAIMS if set(claim.sets) <= set(results.study.sets)]
+
+
+def tally(judgements: Iterable[Judgement]) -> dict[str, int]:
+    """How many claims have each verdict."""
+    verdicts = [one.verdict for one in judgements]
+    return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys([HOLDS, DEPENDS, FAILS, *verdicts])}
+
+
+def _judged(claim: Claim, readings: list[Reading], summary: Summary) -> Judgement:
+    judge = claim.judge
+    if judge is None:
+        return Judgement(claim, claim.verdict, {}, None, None, None)
+    findings = {reading: judge(reading.view) for reading in readings}
+    held = [finding.holds for finding in findings.values()]
+    n_splits = summary.study.splits
+    splits = [judge(replace(readings[0].view, split=split)).holds for split in range(n_splits)]
+    verdict = HOLDS if all(held) else DEPENDS if any(held) else FAILS
+    return Judgement(claim, verdict, findings, (sum(splits), n_splits), *_worth(claim, readings[0].view))
 
 
 def _worth(claim: Claim, view: View) -> tuple[float | None, float | None]:
@@ -65,3 +89,10 @@ def _worth(claim: Claim, view: View) -> tuple[float | None, float | None]:
         view.value(dataset, "DP Grid", metric, epsilon=epsilon, control=control) for control in (False, True)
     )
     return mine, without
+
+
+def _in_words(readings: list[Reading]) -> list[str]:
+    """Each reading once; those that differ only in the epsilon at which b is chosen together."""
+    at = [reading.name.removeprefix("b-at-") for reading in readings if reading.name.startswith("b-at-")]
+    words = [f"{reading.choice}: {reading.text}" for reading in readings if not reading.name.startswith("b-at-")]
+    return words + ([f"b chosen at epsilon {', '.join(at)}"] if at else [])

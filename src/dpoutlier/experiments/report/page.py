@@ -18,7 +18,7 @@ from dpoutlier.experiments.report.answers import answers
 from dpoutlier.experiments.report.comparison import Comparison
 from dpoutlier.experiments.report.comparison_answer import compared_lines, detectors_answer
 from dpoutlier.experiments.report.figures import Drawn
-from dpoutlier.experiments.report.judgements import Judgement
+from dpoutlier.experiments.report.judgements import Judgement, tally
 from dpoutlier.experiments.report.judging import METRIC_NAMES, TOLERANCE
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import summary_table
@@ -50,7 +50,8 @@ def page(
     return environment.get_template("report.html.j2").render(
         study=summary.study,
         judgements=judgements,
-        held=sum(one.paper.holds for one in judgements),
+        tally=tally(judgements),
+        readings=list(next((one.findings for one in judgements if one.findings), {})),
         answers=[*answers(summary), detectors_answer(comparison)],
         compared=compared_lines(comparison),
         comparison=comparison,

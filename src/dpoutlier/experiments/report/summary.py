@@ -14,7 +14,7 @@ from dpoutlier.experiments.measure.rows import Row
 from dpoutlier.experiments.measure.runner import Results
 from dpoutlier.experiments.measure.variants import variant_named
 
-__all__ = ["Entry", "Key", "Line", "Reading", "Summary"]
+__all__ = ["Entry", "Key", "Line", "Noting", "Summary"]
 
 
 class Key(NamedTuple):
@@ -74,32 +74,34 @@ class Summary:
         *,
         epsilon: float | None = None,
         bins: int | None = None,
+        k: int | None = None,
         control: bool = False,
     ) -> Key:
-        """The key of a point on a curve: k and b as chosen for the variant, unless b is given.
+        """The key of a point on a curve: k and b as chosen for the variant, unless they are given.
 
         For algorithms without noise ``epsilon`` only says which b is meant, where the rule takes another b for each.
         """
         if bins is None:
             bins = self.bins_of(dataset, variant, epsilon)
-        k = variant_named(variant).k or self.choice.k[dataset]
+        own = variant_named(variant)
+        k = k or own.k or self.choice.k[dataset]
         if algorithm in {"kNN", "wkNN"}:
-            same_bounds = "paper" if variant_named(variant).leaked_bounds else "honest"
-            return Key(dataset, "public" if variant == "public" else same_bounds, algorithm, control, k, None, None)
+            return Key(dataset, own.shared.plain or variant, algorithm, control, k, None, None)
         if algorithm in {"Grid", "Grid-w"}:
-            return Key(dataset, "rule" if variant == "sound" else variant, algorithm, control, k, bins, None)
-        return Key(dataset, variant, algorithm, control, k, bins, epsilon)
+            return Key(dataset, own.shared.exact or variant, algorithm, control, k, bins, None)
+        shared = own.shared.private if own.exhausted == "as-printed" else ""
+        return Key(dataset, shared or variant, algorithm, control, k, bins, epsilon)
 
     def bins_of(self, dataset: str, variant: str, epsilon: float | None) -> int | None:
         if variant == "public":
             return self.bins_by_rule.get((dataset, epsilon))
-        return self.choice.bins[dataset, {"point": "paper", "honest-point": "honest"}.get(variant, variant)]
+        return self.choice.bins[dataset, variant_named(variant).shared.bins or variant]
 
     def entry(self, key: Key, metric: str = "auroc") -> Entry:
         return self.lines[key].metrics[metric]
 
 
-class Reading(Summary):
+class Noting(Summary):
     """A summary that remembers what was read from it: what a figure shows, its table shows too."""
 
     def __init__(self, summary: Summary) -> None:

@@ -17,18 +17,35 @@ from dpoutlier.experiments.measure.datasets import LabelledRows
 from dpoutlier.experiments.measure.rows import table_of_rows
 from dpoutlier.experiments.measure.runner import Results
 from dpoutlier.experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
-from dpoutlier.experiments.report.figures import FIGURES, draw_all, draw_comparison
+from dpoutlier.experiments.report.figures import (
+    FIGURES,
+    Drawn,
+    draw_all,
+    draw_comparison,
+    draw_illustration,
+    draw_plot,
+)
 from dpoutlier.experiments.report.judgements import Judgement, judge_claims
 from dpoutlier.experiments.report.page import page
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
-from dpoutlier.experiments.report.tables import chosen_table, claims_table, ladder_table, summary_table, table_1
+from dpoutlier.experiments.report.tables import (
+    chosen_table,
+    claims_table,
+    ladder_table,
+    readings_table,
+    summary_table,
+    table_1,
+)
 
-__all__ = ["Written", "write_report"]
+__all__ = ["ONLY", "Written", "write_only", "write_report"]
+
+ONLY = {"table1": False, "illustration": False, "figure1": True, "figure2": True}
+"""What can be asked for alone, and whether it takes runs."""
 
 
 TABLES = (
-    *("table1", "chosen", "claims", "ladder", "summary", "attack"),
+    *("table1", "chosen", "claims", "readings", "ladder", "summary", "attack"),
     *("comparison", "comparison_sets", "comparison_tests"),
 )
 
@@ -51,6 +68,7 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
         table_1(data),
         chosen_table(summary),
         claims_table(judgements),
+        readings_table(judgements),
         ladder_table(summary, LADDER_EPSILONS, STEPS),
         summary_table(summary.lines.values()),
         pa.Table.from_pylist(results.attack),
@@ -59,17 +77,35 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
         leads_table(comparison),
     )
     tables = dict(zip(TABLES, contents, strict=True))
-    drawn = [*draw_all(summary, results.attack), *draw_comparison(comparison)]
+    drawn = [*draw_all(summary, judgements, results.attack), *draw_comparison(comparison)]
     _clear(folder)
     written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows)))]
     compared = pa.Table.from_pylist([row._asdict() for row in results.comparison], COMPARED_SCHEMA)
     written.append(_write(folder / "comparison.parquet", _parquet(compared)))
     written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
     for one in drawn:
-        for kind, picture in one.pictures.items():
-            _write(folder / "figures" / f"{one.name}.{kind}", _bytes(picture))
+        _write_pictures(one, folder)
     text = page(summary, judgements, comparison, tables, drawn, results.seconds, seconds)
     return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written)
+
+
+def write_only(name: str, results: Results | None, data: dict[str, LabelledRows], folder: Path) -> list[Path]:
+    """One of ``ONLY`` alone: the table, or the figure with its numbers."""
+    (folder / "figures").mkdir(exist_ok=True)
+    if name == "table1":
+        return [_write(folder / "table1.csv", _csv(table_1(data)))]
+    if results is None:
+        return _write_pictures(draw_illustration(), folder)
+    summary = Summary(results)
+    drawn = draw_plot(name, summary)
+    numbers = summary_table(summary.lines[key] for key in drawn.keys)
+    return [*_write_pictures(drawn, folder), _write(folder / f"{name}.csv", _csv(numbers))]
+
+
+def _write_pictures(drawn: Drawn, folder: Path) -> list[Path]:
+    return [
+        _write(folder / "figures" / f"{drawn.name}.{kind}", _bytes(picture)) for kind, picture in drawn.pictures.items()
+    ]
 
 
 def _clear(folder: Path) -> None:

@@ -1,0 +1,63 @@
+"""Where the paper leaves a choice: its readings. The first is as printed; each of the others differs from it in one choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpoutlier.experiments.measure.choice import choose_bins
+from dpoutlier.experiments.measure.runner import Results
+from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.report.summary import Summary
+from dpoutlier.experiments.report.view import View
+
+__all__ = ["Reading", "readings_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """One way to read the paper, and the results seen that way."""
+
+    name: str
+    choice: str
+    """What the paper leaves open."""
+    text: str
+    """How it is read here."""
+    view: View
+
+
+VARIANTS = {
+    PRINTED: ("", "as printed; depths, order of preprocessing and grid as below"),
+    "limited": ("depth of the non-private walk", "4 grid steps, instead of none"),
+    "endless": ("depth of the private walk", "none (but 100,000 cells), instead of 4 grid steps"),
+    "point": ("distance", "from the point (Section 4.2), instead of from its cell's centroid (Algorithm 1)"),
+    "far": ("exhausted walks", "missing rows count at the cube's diameter, instead of the score so far"),
+    "penalty": (
+        "exhausted walks",
+        "score the number of features, as in the authors' code, instead of the score so far",
+    ),
+    "scaled": ("order of preprocessing", "scale, map, centre (Section 4.1), instead of centre, scale, map"),
+    "ranged": ("range of the grid", "of the reference rows, as in the authors' code, instead of the unit cube"),
+    "code": ("range and exhausted walks", "both as in the authors' code"),
+}
+
+
+def readings_of(results: Results, summary: Summary) -> list[Reading]:
+    """All readings, as printed first."""
+    study, choice = results.study, results.choice
+    found = [
+        Reading(variant, open_choice, text, View(summary, variant)) for variant, (open_choice, text) in VARIANTS.items()
+    ]
+    other = View(summary, k=choice.other_k, chosen=choice.other_bins)
+    found.append(Reading("k", "k", "the one at which plain k-NN is best, instead of a grid without noise", other))
+    by_epsilon = {
+        epsilon: choose_bins(results.rows, PRINTED, epsilon, choice.k)
+        for epsilon in sorted(study.epsilons, reverse=True)
+    }
+    anew = View(summary, chosen_anew=by_epsilon)
+    found.append(Reading("b-anew", "epsilon at which b is chosen", "b anew for each epsilon", anew))
+    for epsilon, bins in by_epsilon.items():
+        if epsilon != study.sweep_epsilon:
+            text = f"at {epsilon:g}, instead of {study.sweep_epsilon:g}"
+            at = View(summary, chosen=bins, swept_at=epsilon)
+            found.append(Reading(f"b-at-{epsilon:g}", "epsilon at which b is chosen", text, at))
+    return found
