@@ -9,16 +9,16 @@ from dpoutlier.experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.rows import Row
 from dpoutlier.experiments.measure.runner import Results
+from dpoutlier.experiments.measure.study import TUNED
+from dpoutlier.experiments.measure.variants import VARIANTS
 from made_data import TINY
 
 K = {"lymphography": 3, "pima": 5, "wdbc": 3, "heart": 5, "adult": 3}
-BINS = {
-    (name, variant): bins
-    for i, name in enumerate(TINY.sets)
-    for variant, bins in zip(("paper", "rule", "sound", "honest"), ((2, 3, 10, 3), (3, 10, 2, 2))[i % 2], strict=True)
-}
+OTHER_K = {"lymphography": 5, "pima": 5, "wdbc": 5, "heart": 3, "adult": 3}
+OTHER_BINS = {"lymphography": 10, "pima": 2, "wdbc": 2, "heart": 10, "adult": 3}
+BINS = {(name, variant): TINY.bins[(i + j) % 3] for i, name in enumerate(TINY.sets) for j, variant in enumerate(TUNED)}
 BY_RULE = dict(zip(TINY.epsilons, (10, 3, 3, 2, 2), strict=True))
-TUNED = ("paper", "rule", "point", "sound", "honest", "honest-point")
+RUN = tuple(variant.name for variant in VARIANTS if variant.name != "public")
 
 
 def number(dataset, variant, algorithm, metric, *, control=False, k=None, bins=None, epsilon=None):
@@ -45,7 +45,7 @@ def numbered():
                 rows.append(Row(dataset, variant, algorithm, control, k, bins, epsilons, split, seed, 0.25, *values))
 
     for dataset in TINY.sets:
-        for variant in TUNED:
+        for variant in RUN:
             for k, weighted in product((3, 5), ("", "-w")):
                 add(dataset, variant, "wkNN" if weighted else "kNN", k, None, None)
                 for bins in TINY.bins:
@@ -58,7 +58,9 @@ def numbered():
                 add(dataset, "public", f"Grid{weighted}", 10, bins, None)
             for epsilon, bins in BY_RULE.items():
                 add(dataset, "public", f"DP Grid{weighted}", 10, bins, epsilon)
-    return Results(TINY, rows, Choice(K, BINS), [], numbered_comparison(), 60.0, "0123456789abcdef")
+    return Results(
+        TINY, rows, Choice(K, BINS, OTHER_K, OTHER_BINS), [], numbered_comparison(), 60.0, "0123456789abcdef"
+    )
 
 
 def compared_number(dataset, method, metric, *, control=False, epsilon=None):

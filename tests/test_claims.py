@@ -7,12 +7,12 @@ import pytest
 from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.report.claims import CLAIMS
-from dpoutlier.experiments.report.judgements import judge_claims
+from dpoutlier.experiments.report.judgements import judge_claims, tally
 from dpoutlier.experiments.report.judging import TOLERANCE
 from dpoutlier.experiments.report.summary import Entry, Summary
 from dpoutlier.experiments.report.view import View
 from made_data import TINY
-from numbered import BINS, K, number, numbered
+from numbered import BINS, OTHER_BINS, OTHER_K, K, number, numbered
 
 BY_NAME = {claim.name: claim for claim in CLAIMS}
 FOUR = ("kNN", "wkNN", "Grid", "Grid-w")
@@ -28,7 +28,7 @@ class World(Summary):
     """A summary in which every metric is ``default(key)``, but for exceptions (value, fields that a key must have, metrics)."""
 
     def __init__(self, default, *exceptions):
-        self.study, self.choice, self.bins_by_rule = TINY, Choice(K, BINS), {}
+        self.study, self.choice, self.bins_by_rule = TINY, Choice(K, BINS, OTHER_K, OTHER_BINS), {}
         self.default, self.exceptions = default, exceptions
 
     def entry(self, key, metric="auroc"):
@@ -44,11 +44,12 @@ def holds(name, summary):
 
 
 def test_the_claims_are_those_of_the_paper():
-    """Section 5.3 and the Conclusion. What the issue asks for by name is among them."""
+    """Of its abstract, introduction, theorem, results and conclusion."""
     assert list(BY_NAME) == [
         "plain-is-best", "only-adult-fails", "modest-at-two", "close-from-three", "sometimes-better", "no-notable-loss",
         "falls-with-b", "adult-rises-with-b", "basic-beats-weighted", "lymph", "diabetes", "adult", "heart", "wdbc",
-        "epsilon-helps", "epsilon-does-not-help",
+        "epsilon-helps", "epsilon-does-not-help", "near-optimal", "performs-well", "scalable", "epsilon-dp", "efficient",
+        "relaxed",
     ]  # fmt: skip
 
 
@@ -68,10 +69,10 @@ def test_nearly_as_good_means_within_the_tolerance_of_each_baseline_in_each_metr
     assert holds(name, World(lambda key: 0.6))
     for metric in METRICS:
         for baseline in FOUR:
-            bins = BINS[dataset, "paper"] if baseline.startswith("Grid") else None
+            bins = BINS[dataset, "printed"] if baseline.startswith("Grid") else None
             fields = {
                 "dataset": dataset,
-                "variant": "paper",
+                "variant": "printed",
                 "algorithm": baseline,
                 "control": False,
                 "bins": bins,
@@ -82,10 +83,10 @@ def test_nearly_as_good_means_within_the_tolerance_of_each_baseline_in_each_metr
                 assert holds(name, World(lambda key: 0.6, (0.6 + gap, fields, [metric]))) is not broken
     fields = {
         "dataset": dataset,
-        "variant": "paper",
+        "variant": "printed",
         "algorithm": "DP Grid",
         "control": False,
-        "bins": BINS[dataset, "paper"],
+        "bins": BINS[dataset, "printed"],
     }
     for other in TINY.epsilons:
         low = World(lambda key: 0.6, (0.5, {**fields, "epsilon": other}, METRICS))
@@ -140,7 +141,7 @@ def test_plain_is_best_counts_private_grids_and_exact_ones():
         above = [
             (
                 0.7,
-                {"dataset": dataset, "algorithm": algorithm, "bins": 3, "epsilon": epsilon, "variant": "paper"},
+                {"dataset": dataset, "algorithm": algorithm, "bins": 3, "epsilon": epsilon, "variant": "printed"},
                 ["auroc"],
             )
             for dataset in TINY.sets
@@ -161,7 +162,7 @@ def test_only_adult_fails_if_some_algorithm_is_acceptable_elsewhere(dataset, alg
     if dataset != "adult":
         assert not holds("only-adult-fails", World(low_on({"adult", dataset})))
     rescue = (
-        0.75,
+        0.76,
         {"dataset": dataset, "algorithm": algorithm, "epsilon": 5.0 if "DP" in algorithm else None},
         ["auroc"],
     )
@@ -169,19 +170,24 @@ def test_only_adult_fails_if_some_algorithm_is_acceptable_elsewhere(dataset, alg
     assert found is (dataset != "adult")
 
 
+def _changed(name, usual, changes):
+    """Whether a claim holds in a world, and with exceptions."""
+    return holds(name, World(usual, *[(value, fields, ["auroc"]) for value, fields in changes]))
+
+
 @pytest.mark.parametrize("dataset", ["lymphography", "wdbc"])
 @pytest.mark.parametrize("algorithm", ["DP Grid", "DP Grid-w"])
-def test_a_fall_with_b_is_one_on_both_sets_basic_and_weighted(dataset, algorithm):
+def test_a_fall_with_b_is_broken_by_one_notable_rise_and_not_by_none(dataset, algorithm):
+    """From .8 at b = 3 to .7 at b = 10: one curve may stay as it is, or rise by the tolerance, and not by more."""
+
     def falls(row):
         return {2: 0.5, 3: 0.8, 10: 0.7}.get(row.bins, 0.5)
 
-    assert holds("falls-with-b", World(falls))
-    flat = (
-        0.8,
-        {"dataset": dataset, "algorithm": algorithm, "bins": 10, "epsilon": 1.25, "variant": "paper"},
-        ["auroc"],
-    )
-    assert not holds("falls-with-b", World(falls, flat))
+    at_end = {"dataset": dataset, "algorithm": algorithm, "bins": 10, "epsilon": 1.25, "variant": "printed"}
+    for value, fine in ((0.8, True), (0.849, True), (0.851, False)):
+        assert _changed("falls-with-b", falls, [(value, at_end)]) is fine
+    flat = [(0.8, {"bins": 10, "algorithm": name}) for name in ("DP Grid", "DP Grid-w")]
+    assert not _changed("falls-with-b", falls, flat)
 
 
 @pytest.mark.parametrize("algorithm", ["DP Grid", "DP Grid-w"])
@@ -189,26 +195,42 @@ def test_adult_rises_from_the_smallest_b_to_the_largest(algorithm):
     def rises(row):
         return {2: 0.5, 3: 0.3, 10: 0.6}.get(row.bins, 0.5)
 
-    assert holds("adult-rises-with-b", World(rises))
-    flat = (
-        0.54,
-        {"dataset": "adult", "algorithm": algorithm, "bins": 10, "epsilon": 1.25, "variant": "paper"},
-        ["auroc"],
-    )
-    assert not holds("adult-rises-with-b", World(rises, flat))
+    at_end = {"dataset": "adult", "algorithm": algorithm, "bins": 10, "epsilon": 1.25, "variant": "printed"}
+    for value, fine in ((0.54, True), (0.451, True), (0.449, False)):
+        assert _changed("adult-rises-with-b", rises, [(value, at_end)]) is fine
+    flat = [(0.54, {**at_end, "algorithm": name}) for name in ("DP Grid", "DP Grid-w")]
+    assert not _changed("adult-rises-with-b", rises, flat)
 
 
 @pytest.mark.parametrize("dataset", TINY.sets)
-def test_basic_beats_weighted_on_every_set_on_average_over_the_epsilons(dataset):
+def test_basic_beats_weighted_on_average_over_the_epsilons_and_no_set_goes_the_other_way(dataset):
     def lead(row):
         return 0.7 if row.algorithm == "DP Grid" else 0.6
 
-    assert holds("basic-beats-weighted", World(lead))
     fields = {"dataset": dataset, "algorithm": "DP Grid-w"}
-    assert not holds("basic-beats-weighted", World(lead, (0.71, fields, ["auroc"])))
+    for value, fine in ((0.7, True), (0.749, True), (0.751, False)):
+        assert _changed("basic-beats-weighted", lead, [(value, fields)]) is fine
     for epsilon in TINY.epsilons:  # one epsilon of five outweighs the others, whichever it is
-        assert not holds("basic-beats-weighted", World(lead, (1.2, {**fields, "epsilon": float(epsilon)}, ["auroc"])))
-        assert holds("basic-beats-weighted", World(lead, (1.0, {**fields, "epsilon": float(epsilon)}, ["auroc"])))
+        for value, fine in ((1.3, True), (1.4, False)):
+            assert _changed("basic-beats-weighted", lead, [(value, {**fields, "epsilon": float(epsilon)})]) is fine
+    assert not holds("basic-beats-weighted", World(lambda key: 0.6))
+
+
+AS_GOOD = {
+    "near-optimal": (TINY.sets, 5),
+    "performs-well": (TINY.sets, 1.25),
+    "scalable": (("heart", "wdbc"), 5),
+}
+
+
+@pytest.mark.parametrize("name", AS_GOOD)
+@pytest.mark.parametrize("dataset", TINY.sets)
+def test_as_good_as_plain_k_nn_is_about_each_of_the_sets_at_one_epsilon(name, dataset):
+    sets, epsilon = AS_GOOD[name]
+    for other in TINY.epsilons:
+        for value, near in ((0.551, True), (0.549, False)):
+            low = (value, {"dataset": dataset, "algorithm": "DP Grid", "epsilon": float(other)})
+            assert _changed(name, lambda key: 0.6, [low]) is (near or other != epsilon or dataset not in sets)
 
 
 HELPS = (
@@ -225,36 +247,83 @@ def _gain(size):
 
 @pytest.mark.parametrize("name", ["epsilon-helps", "epsilon-does-not-help"])
 def test_a_gain_is_judged_on_the_sets_and_metrics_of_the_sentence(name):
-    cases, usual, odd = (HELPS, 0.06, 0.04) if name == "epsilon-helps" else (DOES_NOT, 0.04, 0.06)
+    """Some gain is notable and none is a notable loss; or none is a notable gain."""
+    helps = name == "epsilon-helps"
+    cases, usual, breaks = (HELPS, 0.06, -0.06) if helps else (DOES_NOT, 0.04, 0.06)
     assert holds(name, World(_gain(usual)))
-    assert not holds(name, World(_gain(odd)))
+    assert not holds(name, World(_gain(0.04 if helps else 0.06)))
     for dataset in TINY.sets:
         for metric in METRICS:
             fields = {"dataset": dataset, "algorithm": "DP Grid", "epsilon": 5.0}
-            found = holds(name, World(_gain(usual), (0.5 + odd, fields, [metric])))
+            found = holds(name, World(_gain(usual), (0.5 + breaks, fields, [metric])))
             assert found is ((dataset, metric) not in cases)
+            assert holds(name, World(_gain(usual), (0.5, fields, [metric])))
 
 
 # Judgements
 
 
-def test_our_rule_is_judged_on_its_own_numbers(results):
-    low = (0.4, {"variant": "rule", "algorithm": "DP Grid"}, METRICS)
-    summary = World(lambda key: 0.6, low)
-    judged = {one.claim.name: one for one in judge_claims(results, summary)}
-    assert judged["lymph"].paper.holds
-    assert not judged["lymph"].ours.holds
+def _judged(results, summary):
+    return {one.claim.name: one for one in judge_claims(results, summary)}
+
+
+def _by_reading(judgement):
+    return {reading.name: finding.holds for reading, finding in judgement.findings.items()}
+
+
+@pytest.mark.parametrize(
+    ("reading", "fields", "metrics"),
+    [
+        ("far", {"variant": "far", "algorithm": "DP Grid"}, METRICS),
+        ("penalty", {"variant": "penalty", "algorithm": "DP Grid"}, METRICS),
+        ("endless", {"variant": "endless", "algorithm": "DP Grid"}, METRICS),
+        ("point", {"variant": "point", "algorithm": "DP Grid"}, METRICS),
+        ("scaled", {"variant": "scaled", "algorithm": "DP Grid"}, METRICS),
+        ("code", {"variant": "code", "algorithm": "DP Grid"}, METRICS),
+        ("k", {"variant": "printed", "algorithm": "DP Grid", "k": 5, "bins": 10, "dataset": "lymphography"}, METRICS),
+    ],
+)
+def test_each_reading_is_judged_on_its_own_numbers(results, reading, fields, metrics):
+    judged = _judged(results, World(lambda key: 0.6, (0.4, fields, metrics)))["lymph"]
+    assert judged.verdict == "depends on the reading"
+    assert [name for name, fine in _by_reading(judged).items() if not fine] == [reading]
+    assert judged.turns[0].name == reading
+    assert judged.turned_by == f"fails with {judged.turns[0].short}"
+
+
+def test_readings_share_what_they_do_not_change(results):
+    """Without a limit of steps the grid without noise is as good as k-NN, with one it is not: no other reading knows of it."""
+    low = (0.4, {"variant": "limited", "algorithm": "Grid"}, METRICS)
+    judged = _judged(results, World(lambda key: 0.6, low))["close-from-three"]
+    assert [name for name, fine in _by_reading(judged).items() if not fine] == ["limited"]
+    ranged = (0.4, {"variant": "ranged", "algorithm": "Grid"}, METRICS)
+    judged = _judged(results, World(lambda key: 0.6, ranged))["close-from-three"]
+    assert [name for name, fine in _by_reading(judged).items() if not fine] == ["ranged", "code"]
+
+
+def test_the_verdict_is_that_of_all_readings(results):
+    everywhere = _judged(results, World(lambda key: 0.6))
+    assert everywhere["lymph"].verdict == "holds"
+    assert everywhere["lymph"].turned_by == ""
+    nowhere = _judged(results, World(lambda key: 0.4 if key.epsilon else 0.6))
+    assert nowhere["lymph"].verdict == "fails"
+    assert len(nowhere["lymph"].findings) == 15  # nine variants, k, b anew, and four of five epsilons
+    assert (everywhere["relaxed"].verdict, everywhere["epsilon-dp"].verdict) == ("open", "depends on the reading")
+    assert everywhere["relaxed"].figure.startswith("not judged")
+    counted = tally(everywhere.values())
+    assert sum(counted.values()) == len(CLAIMS)
+    assert list(counted)[:3] == ["holds", "depends on the reading", "fails"]
 
 
 def test_a_claim_says_on_how_many_splits_it_holds(results):
     rows = [row._replace(**dict.fromkeys(METRICS, 0.52 if row.split and row.epsilon else 0.6)) for row in results.rows]
     changed = replace(results, rows=rows)
-    judged = {one.claim.name: one for one in judge_claims(changed, Summary(changed))}
+    judged = _judged(changed, Summary(changed))
     assert judged["lymph"].splits == (1, 2)
-    assert judged["lymph"].paper.holds  # .56 on average
+    assert judged["lymph"].printed.holds  # .56 on average
 
 
-def test_a_claim_says_for_how_many_choices_of_b_it_holds(results):
+def test_the_epsilon_at_which_b_is_chosen_is_a_reading(results):
     """B = 10 is bad, and is what would have been chosen at epsilon 5 and .3 alone."""
 
     def value(row):
@@ -263,18 +332,20 @@ def test_a_claim_says_for_how_many_choices_of_b_it_holds(results):
         return 0.6
 
     rows = [row._replace(**dict.fromkeys(METRICS, value(row))) for row in results.rows]
-    changed = replace(results, rows=rows)
-    judged = {one.claim.name: one for one in judge_claims(changed, Summary(changed))}
-    assert judged["lymph"].epsilons == (3, 5)
-    assert judged["modest-at-two"].epsilons is None
+    choice = replace(results.choice, bins=dict.fromkeys(BINS, 3), other_bins=dict.fromkeys(OTHER_BINS, 3))
+    changed = replace(results, rows=rows, choice=choice)
+    judged = _judged(changed, Summary(changed))
+    assert [name for name, fine in _by_reading(judged["lymph"]).items() if not fine] == ["b-at-5", "b-at-0.3"]
+    assert judged["lymph"].turned_by == "fails with b chosen at epsilon 5, 0.3"
+    assert judged["modest-at-two"].turns == []
 
 
 def test_a_judgement_shows_the_private_grid_beside_its_control(results):
-    judged = {one.claim.name: one for one in judge_claims(results, Summary(results))}
+    judged = _judged(results, Summary(results))
     for name, (dataset, metrics, _, epsilon) in COMPARISONS.items():
-        what = {"bins": BINS[dataset, "paper"], "epsilon": epsilon}
+        what = {"bins": BINS[dataset, "printed"], "epsilon": epsilon}
         mine, control = (
-            number(dataset, "paper", "DP Grid", metrics[0], control=control, **what) for control in (False, True)
+            number(dataset, "printed", "DP Grid", metrics[0], control=control, **what) for control in (False, True)
         )
         assert (judged[name].private, judged[name].control) == pytest.approx((mine, control))
 
@@ -283,4 +354,4 @@ def test_without_a_set_its_claims_are_left_out(results):
     less = replace(
         results, study=replace(TINY, sets=("heart",)), rows=[row for row in results.rows if row.dataset == "heart"]
     )
-    assert [one.claim.name for one in judge_claims(less, Summary(less))] == ["heart"]
+    assert [one.claim.name for one in judge_claims(less, Summary(less)) if one.findings] == ["heart"]

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dpoutlier.experiments.report.figures import draw_all
+from dpoutlier.experiments.report.figures import PLOTS, draw_illustration, draw_plot
+from dpoutlier.experiments.report.judgements import judge_claims
+from dpoutlier.experiments.report.readings_figure import readings_figure
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS, STEPS
 from dpoutlier.experiments.report.summary import Summary
 from made_data import TINY
@@ -38,9 +40,9 @@ def _drawn_numbers(figure):
     return numbers
 
 
-def test_every_plotted_number_is_in_the_table(tiny_results, summary):
+def test_every_plotted_number_is_in_the_table(summary):
     """Heights are means, a split's means, or means plus or minus a spread of the lines that the figure's table shows."""
-    for drawn in draw_all(summary, tiny_results.attack)[:-1]:
+    for drawn in (draw_plot(name, summary) for name in PLOTS):
         permitted = set()
         for key in drawn.keys:
             for entry in summary.lines[key].metrics.values():
@@ -83,11 +85,11 @@ def _expected(dataset, metric, *, bins=None, epsilon=None):
         else:
             places = [(b, None) for b in TINY.bins] if bins is None else [(bins, None)] * 2
         return [
-            number(dataset, "paper", algorithm, metric, control=control, bins=b, epsilon=value) for b, value in places
+            number(dataset, "printed", algorithm, metric, control=control, bins=b, epsilon=value) for b, value in places
         ]
 
     plain = {
-        (GREEN, dash): [number(dataset, "paper", name, metric)] * 2 for name, dash in (("kNN", "-"), ("wkNN", "--"))
+        (GREEN, dash): [number(dataset, "printed", name, metric)] * 2 for name, dash in (("kNN", "-"), ("wkNN", "--"))
     }
     looks = {
         ("Grid", False): (RED, "-"),
@@ -107,9 +109,9 @@ def _same(found, expected):
 
 
 def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
-    figures = {drawn.name: drawn.figure for drawn in draw_all(apart, [])}
+    figures = {name: draw_plot(name, apart).figure for name in PLOTS}
     for i, dataset in enumerate(TINY.sets):
-        bins = BINS[dataset, "paper"]
+        bins = BINS[dataset, "printed"]
         left, right = figures["figure1"].axes[2 * i : 2 * i + 2]
         _same(_curves(left), _expected(dataset, "auroc", epsilon=1.25))
         _same(_curves(right), _expected(dataset, "auroc", bins=bins))
@@ -119,9 +121,9 @@ def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
         _same(_curves(left), _expected(dataset, "ap", bins=bins))
         _same(_curves(right), _expected(dataset, "p_at_n", bins=bins))
         looks = {
-            (BLUE, "-"): ("paper", "paper", False), (BLUE, ":"): ("paper", "paper", True),
-            (RED, "-"): ("point", "paper", False), (RED, ":"): ("point", "paper", True),
-            (PURPLE, "-"): ("honest-point", "honest", False), (PURPLE, ":"): ("honest-point", "honest", True),
+            (BLUE, "-"): ("printed", "printed", False), (BLUE, ":"): ("printed", "printed", True),
+            (RED, "-"): ("point", "point", False), (RED, ":"): ("point", "point", True),
+            (PURPLE, "-"): ("declared-point", "declared", False), (PURPLE, ":"): ("declared-point", "declared", True),
         }  # fmt: skip
         expected = {
             look: [
@@ -134,11 +136,11 @@ def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
         }
         found = _curves(figures["point"].axes[i])
         found.pop((GREY, ":"))  # the guide at .5
-        _same(found, expected | {(GREEN, "-"): [number(dataset, "paper", "kNN", "auroc")] * 2})
+        _same(found, expected | {(GREEN, "-"): [number(dataset, "printed", "kNN", "auroc")] * 2})
 
 
-def test_nothing_drawn_leaves_its_panel(tiny_results, summary):
-    for drawn in draw_all(summary, tiny_results.attack)[:2]:
+def test_nothing_drawn_leaves_its_panel(summary):
+    for drawn in (draw_plot(name, summary) for name in ("figure1", "figure2")):
         for axes in drawn.figure.axes:
             low, high = axes.get_ylim()
             for collection in axes.collections:
@@ -154,9 +156,9 @@ def _bars(axes):
     return sorted(round(float(abs(segment[1][1] - segment[0][1])) / 2, 9) for segment in upright)
 
 
-def test_bars_are_the_spread_that_the_caption_names(tiny_results, summary):
+def test_bars_are_the_spread_that_the_caption_names(summary):
     """Over the noise in the paper's figures, over the splits in the ladder."""
-    figures = {drawn.name: drawn.figure for drawn in draw_all(summary, tiny_results.attack)}
+    figures = {name: draw_plot(name, summary).figure for name in PLOTS}
     for i, dataset in enumerate(TINY.sets):
         steps = [
             summary.entry(summary.key(dataset, step, "DP Grid", epsilon=epsilon)).sd_splits
@@ -165,7 +167,7 @@ def test_bars_are_the_spread_that_the_caption_names(tiny_results, summary):
         ]
         assert _bars(figures["ladder"].axes[i]) == pytest.approx(sorted(steps), abs=1e-8)
         noise = [
-            summary.entry(summary.key(dataset, "paper", algorithm, epsilon=epsilon, control=control), "ap").sd_noise
+            summary.entry(summary.key(dataset, "printed", algorithm, epsilon=epsilon, control=control), "ap").sd_noise
             for algorithm in ("DP Grid", "DP Grid-w")
             for control in (False, True)
             for epsilon in TINY.epsilons
@@ -175,7 +177,7 @@ def test_bars_are_the_spread_that_the_caption_names(tiny_results, summary):
 
 
 def test_the_ladder_figure_has_each_step_and_control(apart):
-    figure = next(drawn.figure for drawn in draw_all(apart, []) if drawn.name == "ladder")
+    figure = draw_plot("ladder", apart).figure
     for axes, dataset in zip(figure.axes, TINY.sets, strict=True):
         found = {
             (line.get_color(), line.get_markerfacecolor(), round(float(line.get_ydata()[0]), 9))
@@ -183,7 +185,7 @@ def test_the_ladder_figure_has_each_step_and_control(apart):
             if line.get_marker() == "o"
         }
         expected = set()
-        for step in ("paper", "rule", "sound", "honest", "public"):
+        for step in ("printed", "far", "exact-noise", "declared", "public"):
             for epsilon, colour in ((5, BLUE), (1.25, RED), (0.3, PURPLE)):
                 what = {"bins": BINS[dataset, step]} if step != "public" else {"bins": BY_RULE[epsilon], "k": 10}
                 for control in (False, True):
@@ -192,8 +194,8 @@ def test_the_ladder_figure_has_each_step_and_control(apart):
         assert found == expected
 
 
-def test_the_paper_s_figures_have_its_panels(tiny_results, summary):
-    figures = {drawn.name: drawn.figure for drawn in draw_all(summary, tiny_results.attack)}
+def test_the_paper_s_figures_have_its_panels(summary):
+    figures = {name: draw_plot(name, summary).figure for name in PLOTS}
     for name, labels in (
         ("figure1", {"grid parameter b", "privacy budget epsilon"}),
         ("figure2", {"privacy budget epsilon"}),
@@ -204,3 +206,25 @@ def test_the_paper_s_figures_have_its_panels(tiny_results, summary):
     assert (left.get_ylabel(), right.get_ylabel()) == ("AP", "P@n")
     titles = [axes.get_title(loc="left").split()[0] for axes in figures["figure1"].axes[::2]]
     assert titles == ["Lymph", "Diabetes", "Wdbc", "Heart", "Adult"]
+
+
+def test_the_illustration_shows_six_rows_in_each_of_two_cells_and_their_centroids():
+    left, right = draw_illustration().figure.axes
+    rows = np.array(left.collections[1]._offsets3d).T
+    cells, counts = np.unique(np.floor(rows * 2), axis=0, return_counts=True)
+    assert counts.tolist() == [6, 6]
+    centroids = np.array(right.collections[1]._offsets3d).T
+    assert (np.floor(centroids * 2) == cells).all()
+    assert ((centroids * 4) % 2 == 1).all()
+    assert [text.get_text() for text in right.texts] == ["weight 6", "weight 6"]
+
+
+def test_the_picture_of_the_readings_is_its_table(tiny_results, summary):
+    judged = [one for one in judge_claims(tiny_results, summary) if one.findings]
+    axes = readings_figure(judged).axes[0]
+    signs = {(round(text.get_position()[0]), round(text.get_position()[1])): text.get_text() for text in axes.texts}
+    for y, one in enumerate(judged):
+        assert axes.get_yticklabels()[y].get_text().startswith(one.claim.name)
+        for x, (reading, finding) in enumerate(one.findings.items()):
+            assert axes.get_xticklabels()[x].get_text() == reading.name
+            assert signs[x, y] == ("✓" if finding.holds else "✗")

@@ -1,17 +1,11 @@
-"""The paper's protocol: splits, preprocessing, seeds."""
+"""The paper's protocol: splits, stand-ins for declared bounds, seeds."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dpoutlier import KNN
-from dpoutlier.exceptions import UnsafeWarning
-from dpoutlier.experiments.measure.protocol import bounds_leaked_by, bounds_widened, seed_of, split_rows
+from dpoutlier.experiments.measure.protocol import bounds_widened, seed_of, split_rows
 from made_data import made
-
-NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
-COLUMNS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=30).map(np.array)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -32,29 +26,6 @@ def test_splits_differ_and_stay():
     assert not np.array_equal(first.reference, other.reference)
     ranks = {tuple(row): i for i, row in enumerate(data.inliers)}
     assert [ranks[tuple(row)] for row in first.reference[:6]] == [26, 30, 15, 11, 3, 0]
-
-
-@given(COLUMNS, COLUMNS)
-def test_leaked_bounds_are_the_paper_s_map(reference, points):
-    """Centre, divide by the largest absolute value, map [-1, 1] onto [0, 1], clip: Section 4.1, line by line."""
-    with pytest.warns(UnsafeWarning, match="NOT PRIVATE: bounds_leaked_by"):
-        bounds = bounds_leaked_by(reference)
-    domain = bounds.domain(2)
-    mean = reference.mean(axis=0)
-    largest = np.abs(reference - mean).max(axis=0)
-    largest[largest == 0] = 1
-    by_paper = np.clip(((points - mean) / largest + 1) / 2, 0, 1)
-    ours = (points - np.array(domain.lower)) / (np.array(domain.upper) - np.array(domain.lower))
-    assert np.allclose(np.clip(ours, 0, 1), by_paper, atol=1e-6)
-
-
-def test_leaked_bounds_hold_the_reference_rows_and_their_own_mean_in_the_middle():
-    reference = made("heart").inliers
-    with pytest.warns(UnsafeWarning):
-        bounds = bounds_leaked_by(reference)
-    assert np.allclose((bounds.lower + bounds.upper) / 2, reference.mean(axis=0))
-    assert (reference >= bounds.lower - 1e-9).all()
-    assert (reference <= bounds.upper + 1e-9).all()
 
 
 def test_widened_bounds_are_the_range_and_a_tenth_on_each_side():

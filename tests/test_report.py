@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpoutlier.experiments.measure.rows import rows_of_table
+from dpoutlier.experiments.measure.study import TUNED
 from dpoutlier.experiments.report.answers import answers
 from dpoutlier.experiments.report.comparison import Comparison
 from dpoutlier.experiments.report.figures import FIGURES, Drawn
@@ -22,7 +23,7 @@ from dpoutlier.experiments.report.tables import chosen_table, ladder_table
 from dpoutlier.experiments.report.wording import decimals, title_of
 from dpoutlier.experiments.report.write import TABLES, write_report
 from made_data import TINY, made_sets
-from numbered import BINS, BY_RULE, K, number, numbered
+from numbered import BINS, BY_RULE, OTHER_K, K, number, numbered
 
 pytestmark = pytest.mark.slow  # whole experiments, if small ones
 
@@ -46,7 +47,7 @@ def _changed(results, change):
 
 def test_a_line_is_the_mean_over_splits_with_both_spreads(tiny_results, summary):
     """From the rows by hand: mean of the splits' means, noise within splits, spread between them."""
-    key = summary.key("heart", "paper", "DP Grid", epsilon=1.25)
+    key = summary.key("heart", "printed", "DP Grid", epsilon=1.25)
     rows = [row for row in tiny_results.rows if (*row[:7],) == tuple(key)]
     by_split = np.array([[row.ap for row in rows if row.split == split] for split in range(2)])
     assert by_split.shape == (2, 2)
@@ -58,11 +59,27 @@ def test_a_line_is_the_mean_over_splits_with_both_spreads(tiny_results, summary)
     assert summary.lines[key].ran_out == pytest.approx(np.mean([row.ran_out for row in rows]))
 
 
-@pytest.mark.parametrize("variant", ["paper", "rule", "point", "sound", "honest", "honest-point", "public"])
-def test_every_curve_has_its_control_and_its_twins(summary, variant):
+READ = ("printed", "limited", "endless", "point", "far", "penalty", "scaled", "ranged", "code")
+
+
+@pytest.mark.parametrize("variant", READ)
+def test_every_reading_has_all_six_algorithms(summary, variant):
+    for dataset in TINY.sets:
+        for algorithm in ("kNN", "wkNN", "Grid", "Grid-w"):
+            for bins in TINY.bins:
+                assert 0 <= summary.entry(summary.key(dataset, variant, algorithm, bins=bins)).mean <= 1
+        for algorithm in ("DP Grid", "DP Grid-w"):
+            for epsilon in TINY.epsilons:
+                assert 0 <= summary.entry(summary.key(dataset, variant, algorithm, epsilon=epsilon)).mean <= 1
+            for bins in TINY.bins:
+                assert 0 <= summary.entry(summary.key(dataset, variant, algorithm, epsilon=1.25, bins=bins)).mean <= 1
+
+
+@pytest.mark.parametrize("variant", ["printed", "far", "point", "exact-noise", "declared", "declared-point", "public"])
+def test_every_curve_has_its_control(summary, variant):
     for dataset in TINY.sets:
         for epsilon in TINY.epsilons:
-            for algorithm in ("kNN", "wkNN", "Grid", "Grid-w", "DP Grid", "DP Grid-w"):
+            for algorithm in ("kNN", "wkNN", "DP Grid", "DP Grid-w"):
                 for control in (False, True):
                     key = summary.key(dataset, variant, algorithm, epsilon=epsilon, control=control)
                     assert 0 <= summary.entry(key).mean <= 1
@@ -80,60 +97,65 @@ def test_the_ladder_has_each_step_beside_its_control(apart):
     for record in ladder_table(apart, LADDER_EPSILONS, STEPS).to_pylist():
         dataset = next(name for name in TINY.sets if title_of(name) == record["dataset"])
         epsilon = record["epsilon"]
-        for step in ("paper", "rule", "sound", "honest", "public"):
+        for step in ("printed", "far", "exact-noise", "declared", "public"):
             what = {"bins": BINS[dataset, step]} if step != "public" else {"bins": BY_RULE[epsilon], "k": 10}
             for column, control in ((step, False), (f"{step}_control", True)):
                 expected = number(dataset, step, "DP Grid", "auroc", epsilon=epsilon, control=control, **what)
                 assert record[column] == pytest.approx(expected)
-        assert record["k_nn_paper"] == pytest.approx(number(dataset, "paper", "kNN", "auroc"))
-        assert record["k_nn_honest"] == pytest.approx(number(dataset, "honest", "kNN", "auroc"))
+        assert record["k_nn_printed"] == pytest.approx(number(dataset, "printed", "kNN", "auroc"))
+        assert record["k_nn_declared"] == pytest.approx(number(dataset, "declared", "kNN", "auroc"))
         assert record["k_nn_public"] == pytest.approx(number(dataset, "public", "kNN", "auroc", k=10))
 
 
 def test_the_chosen_table_says_what_was_chosen(apart):
     for record, dataset in zip(chosen_table(apart).to_pylist(), TINY.sets, strict=True):
         assert record["k"] == K[dataset]
-        assert [record[f"b_{name}"] for name in ("paper", "rule", "sound", "honest")] == [
-            BINS[dataset, name] for name in ("paper", "rule", "sound", "honest")
-        ]
+        assert record["k_of_plain_k_nn"] == OTHER_K[dataset]
+        assert [record[f"b_{name}"] for name in TUNED] == [BINS[dataset, name] for name in TUNED]
         assert record["b_public_by_epsilon"] == "10 3 3 2 2"
 
 
 def test_the_answers_read_the_numbers_that_they_name(apart):
-    grid, private, _, honest = answers(apart)
+    grid, private, _, complete = answers(apart)
     for line, dataset in zip(private.lines, TINY.sets, strict=True):
-        bins = BINS[dataset, "paper"]
+        bins = BINS[dataset, "printed"]
         what = {"bins": bins, "epsilon": 1.25}
-        expected = [number(dataset, "paper", "kNN", "auroc"), number(dataset, "paper", "Grid", "auroc", bins=bins)]
-        expected += [number(dataset, "paper", "DP Grid", "auroc", control=control, **what) for control in (False, True)]
+        expected = [number(dataset, "printed", "kNN", "auroc"), number(dataset, "printed", "Grid", "auroc", bins=bins)]
+        expected += [
+            number(dataset, "printed", "DP Grid", "auroc", control=control, **what) for control in (False, True)
+        ]
         assert line[1:] == tuple(map(decimals, expected))
     for line, dataset in zip(grid.lines, TINY.sets, strict=False):
         losses = [
             np.mean(
                 [
-                    number(dataset, "paper", plain, "auroc") - number(dataset, variant, name, "auroc", bins=b)
+                    number(dataset, "printed", plain, "auroc") - number(dataset, variant, name, "auroc", bins=b)
                     for b in (3, 10)
                 ]
             )
             for plain, name, variant in (
-                ("kNN", "Grid", "paper"),
-                ("wkNN", "Grid-w", "paper"),
-                ("wkNN", "Grid-w", "rule"),
+                ("kNN", "Grid", "printed"),
+                ("wkNN", "Grid-w", "printed"),
+                ("kNN", "Grid", "limited"),
+                ("wkNN", "Grid-w", "limited"),
             )
         ]
         assert line[1:] == tuple(map(decimals, losses))
-    for line, epsilon in zip(honest.lines, (5, 1.25, 0.3), strict=True):
+    for line, epsilon in zip(complete.lines, (5, 1.25, 0.3), strict=True):
         public = {"bins": BY_RULE[epsilon], "k": 10, "epsilon": epsilon}
         means = [
             np.mean(
-                [number(d, "paper", "DP Grid", "auroc", bins=BINS[d, "paper"], epsilon=epsilon) for d in TINY.sets]
+                [number(d, "printed", "DP Grid", "auroc", bins=BINS[d, "printed"], epsilon=epsilon) for d in TINY.sets]
             ),
             np.mean(
-                [number(d, "honest", "DP Grid", "auroc", bins=BINS[d, "honest"], epsilon=epsilon) for d in TINY.sets]
+                [
+                    number(d, "declared", "DP Grid", "auroc", bins=BINS[d, "declared"], epsilon=epsilon)
+                    for d in TINY.sets
+                ]
             ),
             np.mean([number(d, "public", "DP Grid", "auroc", **public) for d in TINY.sets]),
             np.mean([number(d, "public", "DP Grid", "auroc", control=True, **public) for d in TINY.sets]),
-            np.mean([number(d, "honest", "kNN", "auroc") for d in TINY.sets]),
+            np.mean([number(d, "declared", "kNN", "auroc") for d in TINY.sets]),
         ]
         assert line[1:] == tuple(map(decimals, means))
 
@@ -187,7 +209,7 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
     page = _Page()
     page.feed(text)
     assert page.open == []
-    assert len(page.sources) == 8
+    assert len(page.sources) == 10
     assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert not re.search(r"https?://|url\(|@import", re.sub(r'src="data:[^"]*"', "", text))
@@ -195,11 +217,10 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
     assert "This is a tiny run" in shown
     for one in found.judgements:
         assert one.claim.text in shown
-        assert one.paper.figure in shown
+        assert one.figure in shown
+        assert one.turned_by in shown
     assert sorted(path.name for path in (folder / "figures").iterdir()) == sorted(
-        f"{name}.{kind}"
-        for name in ("attack", "comparison", "figure1", "figure2", "ladder", "point", "ranks", "splits")
-        for kind in ("png", "svg")
+        f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")
     )
 
 
@@ -233,14 +254,14 @@ def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(writ
     assert mine.read_text() == "old"
     names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     same = [name for name in names if name.name != "report.html" and name.stem != "attack"]
-    assert (len(names), len(same)) == (28, 24)
+    assert (len(names), len(same)) == (33, 29)
     assert all((tmp_path / name).read_bytes() == (folder / name).read_bytes() for name in same)
 
 
 def test_names_are_escaped(tiny_results):
     """Nothing that is shown can become markup."""
     summary = Summary(replace(tiny_results, study=replace(TINY, name="<b>odd</b>")))
-    blank = [Drawn(name, "<i>", "<i>", Figure()) for name in FIGURES if name != "attack"]
+    blank = [Drawn(name, "<i>", "<i>", Figure()) for name in FIGURES if name not in {"attack", "readings"}]
     table = pa.table({"<i>": ["<i>"]})
     comparison = Comparison(summary.study, tiny_results.comparison)
     text = page(summary, [], comparison, dict.fromkeys(TABLES, table), blank, 1.0, 1.0)

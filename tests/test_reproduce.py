@@ -22,8 +22,10 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--jobs", 1)
     first = run(*arguments)
     assert first.exit_code == 0, first.output
-    assert "1 claims of the paper hold" in first.output
-    assert "Heart at epsilon .3" in first.output
+    quick = "This is the quick run: 2 of 5 splits, 2 of 10 noise seeds, 3 of 9 values of b. The full run, without --quick, may judge"
+    assert quick in first.output
+    assert "4 claims of the paper: " in first.output
+    assert "Heart at" in first.output
     assert "report.html" in first.output
     table = (tmp_path / "out" / "results.parquet").read_bytes()
     assert set(pq.read_table(tmp_path / "out" / "results.parquet")["split"].to_pylist()) == {0, 1}
@@ -40,6 +42,7 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
         (["--sets", "iris"], "there is no data set 'iris'; the sets are lymphography, pima, wdbc, heart, adult"),
         (["--data", "nowhere"], "there is no folder nowhere (--data)"),
         (["--data", ".", "--sets", "wdbc,heart"], "the data set wdbc is missing: there is no file wdbc.csv"),
+        (["--only", "figure3"], "--only must be one of 'table1', 'illustration', 'figure1', 'figure2', got 'figure3'"),
         (["--sets", "wdbc", "--jobs", "0"], "--jobs must be a number of processes"),
         (["--sets", "wdbc", "--out", "taken"], "taken"),
     ],
@@ -68,3 +71,39 @@ def test_no_privacy_is_claimed():
         assert not detector.model_.publishable
         assert json.dumps(detector.privacy_statement().to_dict())
         assert detector.guarantee_.voided_by
+
+
+def test_the_illustration_alone_needs_no_data(tmp_path):
+    found = run("--only", "illustration", "--out", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    assert sorted(path.name for path in (tmp_path / "out" / "figures").iterdir()) == [
+        "illustration.png",
+        "illustration.svg",
+    ]
+
+
+@needs_data
+def test_table_1_alone_is_printed_and_is_the_paper_s(data, tmp_path):
+    found = run("--only", "table1", "--data", data, "--out", tmp_path / "out")
+    assert found.exit_code == 0, found.output
+    lines = (tmp_path / "out" / "table1.csv").read_text().replace('"', "").splitlines()
+    assert lines[1:] == [
+        "Lymph,3,113,35,6",
+        "Diabetes,8,400,140,40",
+        "Wdbc,30,285,82,10",
+        "Heart,13,110,38,10",
+        "Adult,7,19776,5044,100",
+    ]
+    assert all(number in found.output for number in ("19776", "5044", "285"))
+    assert not (tmp_path / "out" / "parts").exists()
+
+
+@pytest.mark.slow
+@needs_data
+def test_figure_1_alone(data, tmp_path):
+    arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--jobs", 1)
+    found = run("--only", "figure1", *arguments)
+    assert found.exit_code == 0, found.output
+    assert "This is the quick run" in found.output
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {".lock", "parts", "figures", "figure1.csv"}
+    assert (tmp_path / "out" / "figures" / "figure1.png").read_bytes()[1:4] == b"PNG"

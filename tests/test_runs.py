@@ -16,100 +16,99 @@ from dpoutlier.experiments.measure.quality import quality
 from dpoutlier.experiments.measure.rows import Row, rows_of_table, table_of_rows
 from dpoutlier.experiments.measure.runs import run_exact, run_plain, run_private
 from dpoutlier.experiments.measure.study import FULL, QUICK, Task
-from dpoutlier.experiments.measure.variants import VARIANTS, under_our_rule
+from dpoutlier.experiments.measure.variants import VARIANTS, scores_if, variant_named, variants_from
 from made_data import made
 
-LIMITS = {"max_depth": 4, "max_cells": 10**6}
+DEPTHS = {"limited": (4, 4), "endless": (None, None)}
+"""Of walks without noise and with it, where they are not (None, 4)."""
+PRIVATE = ("printed", "endless", "point", "scaled", "ranged", "exact-noise", "declared", "declared-point", "public")
 
 
 def _case(variant, split=0, name="heart"):
     """Data, split, and the bounds that the variant must use, worked out here."""
     data = made(name)
     parts = split_rows(data, split)
-    if variant in {"paper", "rule", "point", "sound"}:
-        mean = parts.reference.mean(axis=0)
-        reach = abs(parts.reference - mean).max(axis=0)
-        return data, parts, (mean - reach, mean + reach)
-    low, high = data.rows.min(axis=0), data.rows.max(axis=0)
-    return data, parts, (low - 0.1 * (high - low), high + 0.1 * (high - low))
+    rows = data.rows if variant in {"declared", "declared-point", "public"} else parts.reference
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    if rows is data.rows:
+        return data, parts, (low - 0.1 * (high - low), high + 0.1 * (high - low))
+    if variant == "ranged":
+        return data, parts, (low, high)
+    mean = rows.mean(axis=0)
+    reach = abs(rows - (0 if variant == "scaled" else mean)).max(axis=0)
+    return data, parts, (mean - reach, mean + reach)
 
 
 @pytest.mark.parametrize("bins", [2, 5, 17])
-@pytest.mark.parametrize("name", ["paper", "point", "honest", "honest-point"])
-def test_exact_rows_are_what_the_library_gives_for_every_k_and_rule(name, bins):
-    """One walk that never ends tells how every walk ends: the same quality as a walk for each k."""
+@pytest.mark.parametrize("name", ["printed", "limited", "point", "scaled", "ranged"])
+def test_exact_rows_are_what_the_library_gives_for_every_k(name, bins):
     data, split, bounds = _case(name)
     rows = run_exact(Task("exact", name, "heart", 0, (1, 3, 60), bins), data)
-    assert len(rows) == (24 if name == "paper" else 12)
-    rules = {
-        "paper": "as-printed",
-        "rule": "outlying",
-        "point": "as-printed",
-        "honest": "outlying",
-        "honest-point": "outlying",
-    }
+    assert len(rows) == 12
     for row in rows:
         twin = GridKNN(
             bounds,
             k=row.k,
             bins=bins,
             weighted=row.algorithm == "Grid-w",
-            distance="point" if name in {"point", "honest-point"} else "cell",
-            exhausted=rules[row.variant],
-            **LIMITS,
+            distance="point" if name == "point" else "cell",
+            exhausted="as-printed",
+            max_depth=DEPTHS.get(name, (None, 4))[0],
         ).fit(split.reference[:0] if row.control else split.reference)
         walks = twin.walk(split.points)
         assert (row.auroc, row.ap, row.p_at_n) == quality(split.outlying, walks.scores)
         assert row.ran_out == np.mean(walks.status > 0)
 
 
-@pytest.mark.parametrize("name", ["paper", "point", "sound", "honest", "honest-point", "public"])
+@pytest.mark.parametrize("name", PRIVATE)
 @pytest.mark.parametrize(
     ("dataset", "number", "control"), [("heart", 0, False), ("heart", 0, True), ("pima", 1, False)]
 )
 def test_private_rows_are_what_the_library_gives(name, dataset, number, control):
-    """Noise, relation, bounds and rule of each variant, spelled out."""
+    """Noise, relation, bounds, depth and rule of each variant, spelled out."""
     data, split, bounds = _case(name, number, dataset)
     bins = None if name == "public" else 4
     rows = run_private(Task("private", name, dataset, number, (10,), bins, (1.25,), 2, control=control), data)
+    shared = {"printed": ["far", "penalty"], "ranged": ["code"]}.get(name, [])
+    assert {row.variant for row in rows} == {name, *shared}
+    assert len(rows) == 4 * (1 + len(shared))
     for row in rows:
-        if row.epsilon is None:
-            continue
-        floating = name in {"paper", "point"}
-        detector = DPGridKNN(
-            1.25,
-            bounds=bounds,
-            bins="auto" if bins is None else bins,
-            n_hint=len(split.reference),
-            k=10,
-            weighted=row.algorithm == "DP Grid-w",
-            neighbours="add-or-remove-one" if floating else "replace-one",
-            distance="point" if name in {"point", "honest-point"} else "cell",
-            exhausted="as-printed" if row.variant in {"paper", "point"} else "outlying",
-            holder="keyed",
-            unsafe_seed=seed_of(dataset, number, bins, 1.25, row.seed),
-            unsafe_float_laplace=floating,
-            **LIMITS,
-        )
+        detector = _spelled_out(row, name, bounds, bins, len(split.reference))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsafeWarning)
             detector.fit(split.reference[:0] if control else split.reference)
-        scores = detector.outlier_scores(split.points)
+        walks = detector.walk(split.points)
+        scores = walks.scores if row.variant not in {"penalty", "code"} else np.where(walks.status > 0, 2, walks.scores)
         assert (row.auroc, row.ap, row.p_at_n) == pytest.approx(quality(split.outlying, scores), abs=1e-12)
         assert row.control is control
-    private = [row for row in rows if row.epsilon is not None]
-    assert len(private) == (8 if name == "paper" else 4)
-    twins = {(row.algorithm, row.bins) for row in rows if row.epsilon is None}
-    assert twins == (
-        {("Grid", private[0].bins), ("Grid-w", private[0].bins)} if name == "public" and not control else set()
+
+
+def _spelled_out(row, name, bounds, bins, n):
+    floating = name not in {"exact-noise", "declared", "declared-point", "public"}
+    depth = DEPTHS.get(name, (None, 4))[1]
+    return DPGridKNN(
+        1.25,
+        bounds=bounds,
+        bins="auto" if bins is None else bins,
+        n_hint=n,
+        k=10,
+        weighted=row.algorithm == "DP Grid-w",
+        neighbours="add-or-remove-one" if floating else "replace-one",
+        distance="point" if name in {"point", "declared-point"} else "cell",
+        exhausted="outlying" if row.variant == "far" or not floating else "as-printed",
+        holder="keyed",
+        max_depth=depth,
+        max_cells=10**5 if depth is None else 10**6,
+        unsafe_seed=seed_of(row.dataset, row.split, bins, 1.25, row.seed),
+        unsafe_float_laplace=floating,
     )
 
 
 @settings(max_examples=25)
 @given(st.integers(2, 12), st.integers(1, 80), st.booleans(), st.sampled_from([5, 0.3, 0.015]))
-def test_our_rule_from_a_walk_as_printed_is_our_rule(bins, k, weighted, epsilon):
-    _, split, bounds = _case("paper")
-    scores = {}
+def test_another_rule_from_a_walk_as_printed_is_that_rule(bins, k, weighted, epsilon):
+    _, split, bounds = _case("printed")
+    walks = {}
     for exhausted in ("as-printed", "outlying"):
         detector = DPGridKNN(
             epsilon,
@@ -121,27 +120,28 @@ def test_our_rule_from_a_walk_as_printed_is_our_rule(bins, k, weighted, epsilon)
             holder="keyed",
             unsafe_seed=3,
             unsafe_float_laplace=True,
-            **LIMITS,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsafeWarning)
-            scores[exhausted] = detector.fit(split.reference).walk(split.points)
-    printed = scores["as-printed"]
-    ours = under_our_rule(printed.scores, printed.gathered, printed.status > 0, k, 2, weighted=weighted)
-    assert ours == pytest.approx(scores["outlying"].scores, rel=1e-9, abs=1e-9)
+            walks[exhausted] = detector.fit(split.reference).walk(split.points)
+    printed = walks["as-printed"]
+    far = scores_if("outlying", printed, k, 2, weighted=weighted)
+    assert far == pytest.approx(walks["outlying"].scores, rel=1e-9, abs=1e-9)
+    penalty = scores_if("penalty", printed, k, 2, weighted=weighted)
+    assert penalty.tolist() == np.where(printed.status > 0, 2.0, printed.scores).tolist()
 
 
 def test_the_control_meets_the_same_noise():
     """At a tiny epsilon noise is all there is, and runs with and without rows agree; at a large one they do not."""
     data = made("pima")
     for epsilon, agree in ((0.001, True), (5, False)):
-        task = Task("private", "honest", "pima", 0, (3,), 3, (epsilon,), 2)
+        task = Task("private", "declared", "pima", 0, (3,), 3, (epsilon,), 2)
         found, control = (run_private(replace(task, control=without), data) for without in (False, True))
         assert ([row[-4:] for row in found] == [row[-4:] for row in control]) is agree
 
 
 def test_plain_rows_have_a_control_that_knows_nothing():
-    rows = run_plain(Task("plain", "paper", "pima", 0, (3, 5)), made("pima"))
+    rows = run_plain(Task("plain", "printed", "pima", 0, (3, 5)), made("pima"))
     assert [(row.algorithm, row.k, row.control) for row in rows[:4]] == [
         ("kNN", 3, False), ("kNN", 3, True), ("wkNN", 3, False), ("wkNN", 3, True),
     ]  # fmt: skip
@@ -151,23 +151,28 @@ def test_plain_rows_have_a_control_that_knows_nothing():
 
 def test_only_the_last_variants_keep_every_promise():
     """What the report says of each variant is how it is run."""
-    assert [variant.name for variant in VARIANTS] == [
-        "paper",
-        "rule",
-        "point",
-        "sound",
-        "honest",
-        "honest-point",
-        "public",
-    ]
-    assert [variant.name for variant in VARIANTS if not variant.leaked_bounds] == ["honest", "honest-point", "public"]
-    assert [variant.name for variant in VARIANTS if not variant.float_noise] == [
-        "sound",
-        "honest",
-        "honest-point",
-        "public",
-    ]
+    declared = ["declared", "declared-point", "public"]
+    assert [variant.name for variant in VARIANTS if not variant.leaked_bounds] == declared
+    assert [variant.name for variant in VARIANTS if not variant.float_noise] == ["exact-noise", *declared]
     assert [variant.name for variant in VARIANTS if variant.k is not None] == ["public"]
+
+
+def test_what_a_variant_shares_it_would_run_alike():
+    """Else a reading would be judged by runs of another one."""
+    for variant in VARIANTS:
+        for part, other in variant.shared._asdict().items():
+            if not other:
+                continue
+            one = variant_named(other)
+            if part in {"exact", "private"}:
+                assert (variant.bounds, variant.distance) == (one.bounds, one.distance)
+            if part == "exact":
+                assert variant.exact_depth == one.exact_depth
+            if part == "private":
+                assert (variant.private_depth, variant.float_noise) == (one.private_depth, one.float_noise)
+                assert variant.exhausted == one.exhausted or variant in variants_from(other)
+            if part == "plain":
+                assert (variant.leaked_bounds, one.bounds) in {(True, "centre-first"), (False, "declared")}
 
 
 def test_the_study_is_the_paper_s():
@@ -180,7 +185,7 @@ def test_the_study_is_the_paper_s():
 
 
 def _row(**what):
-    base = Row("heart", "paper", "Grid", False, 3, 2, None, 0, None, 0.0, 0.5, 0.5, 0.5)
+    base = Row("heart", "printed", "Grid", False, 3, 2, None, 0, None, 0.0, 0.5, 0.5, 0.5)
     return base._replace(**what)
 
 
@@ -190,9 +195,15 @@ def test_k_is_the_smallest_with_the_best_mean_over_splits_at_its_best_b():
         _row(k=10, bins=5, split=0, auroc=0.8), _row(k=10, bins=5, split=1, auroc=0.7),
         _row(k=10, bins=2, split=0, auroc=0.1), _row(k=10, bins=2, split=1, auroc=0.1),
         _row(k=30, algorithm="Grid-w", bins=2, split=0, auroc=0.75), _row(k=30, algorithm="Grid-w", bins=2, split=1, auroc=0.75),
-        _row(k=60, auroc=1.0, control=True), _row(k=60, auroc=1.0, variant="rule"), _row(k=60, auroc=1.0, epsilon=1.25),
+        _row(k=60, auroc=1.0, control=True), _row(k=60, auroc=1.0, variant="far"),
+        _row(k=60, auroc=1.0, algorithm="DP Grid", epsilon=1.25),
     ]  # fmt: skip
     assert choose_k(rows) == {"heart": 10}
+    plain = [
+        _row(k=k, bins=None, algorithm=name, auroc=auroc) for k, name, auroc in ((3, "kNN", 0.6), (60, "wkNN", 0.7))
+    ]
+    assert choose_k([*rows, *plain], ("kNN", "wkNN")) == {"heart": 60}
+    assert choose_k([*rows, *plain]) == {"heart": 10}
 
 
 def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
@@ -202,15 +213,15 @@ def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
         _row(bins=5, auroc=0.9, **{**noisy, "epsilon": 5}), _row(bins=6, auroc=0.9, k=10, **noisy),
         _row(bins=7, auroc=0.9, control=True, **noisy),
     ]  # fmt: skip
-    assert choose_bins(rows, "paper", 1.25, {"heart": 3}) == {"heart": 3}
-    assert choose_bins(rows, "paper", 5, {"heart": 3}) == {"heart": 5}
+    assert choose_bins(rows, "printed", 1.25, {"heart": 3}) == {"heart": 3}
+    assert choose_bins(rows, "printed", 5, {"heart": 3}) == {"heart": 5}
 
 
 def test_a_weighted_grid_may_decide():
     rows = [_row(k=3, auroc=0.6), _row(k=10, auroc=0.5), _row(k=10, algorithm="Grid-w", auroc=0.7)]
     assert choose_k(rows) == {"heart": 10}
     noisy = [row._replace(algorithm=f"DP {row.algorithm}", epsilon=1.25, k=3, bins=row.k) for row in rows]
-    assert choose_bins(noisy, "paper", 1.25, {"heart": 3}) == {"heart": 10}
+    assert choose_bins(noisy, "printed", 1.25, {"heart": 3}) == {"heart": 10}
 
 
 def test_rows_and_tables_are_the_same_thing():

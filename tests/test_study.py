@@ -18,20 +18,33 @@ from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.runner import run_study
 from dpoutlier.experiments.measure.store import Store, alone_in, fingerprint
 from dpoutlier.experiments.measure.study import FULL, QUICK, TUNED, chosen_tasks, cost, exact_tasks, sweep_tasks
+from dpoutlier.experiments.report.figures import draw_plot
+from dpoutlier.experiments.report.summary import Summary
 from made_data import TINY, made_sets
 from shared_data import needs_data
 
 pytestmark = pytest.mark.slow  # whole experiments, if small ones
 
 SMALL = replace(TINY, sets=("lymphography", "heart"), bins=(2, 3), answers=20)
-TABLES = ("results.parquet", "summary.csv", "claims.csv", "ladder.csv", "chosen.csv", "table1.csv", "attack.csv")
+TABLES = (
+    "results.parquet",
+    "summary.csv",
+    "claims.csv",
+    "readings.csv",
+    "ladder.csv",
+    "chosen.csv",
+    "table1.csv",
+    "attack.csv",
+)
 COMMAND = [sys.executable, "-c", "from dpoutlier.cli.app import main; main()", "reproduce"]
 
 
 def _tasks(study):
     k = dict.fromkeys(study.sets, 3)
     bins = {(name, variant): 2 for name in study.sets for variant in TUNED}
-    return [*exact_tasks(study), *sweep_tasks(study, k), *chosen_tasks(study, Choice(k, bins))]
+    other_k = dict.fromkeys(study.sets, 5)
+    choice = Choice(k, bins, other_k, dict.fromkeys(study.sets, 3))
+    return [*exact_tasks(study), *sweep_tasks(study, k, other_k), *chosen_tasks(study, choice)]
 
 
 @pytest.mark.parametrize("study", [FULL, QUICK, TINY], ids=lambda study: study.name)
@@ -45,6 +58,21 @@ def test_every_task_has_a_name_of_its_own(study):
 def test_no_run_is_in_the_table_twice(tiny_results):
     places = [row[:9] for row in tiny_results.rows]
     assert len(set(places)) == len(places)
+
+
+@pytest.mark.slow
+def test_the_paper_s_figures_alone_take_part_of_the_runs_and_show_the_same(tmp_path, monkeypatch):
+    """What they leave in the folder is not run again by the whole study."""
+    alone = run_study(SMALL, made_sets(SMALL), tmp_path, 1, _ignore, figures_only=True)
+    again, real = [], workers._finish
+    monkeypatch.setattr(workers, "_finish", lambda task, *rest: again.append(task.key) or real(task, *rest))
+    whole = run_study(SMALL, made_sets(SMALL), tmp_path, 1, _ignore)
+    assert not [key for key in again if key.startswith("exact_printed")]
+    assert 3 * len(alone.rows) < len(whole.rows)
+    for name in ("figure1", "figure2"):
+        one, other = (draw_plot(name, Summary(results)) for results in (alone, whole))
+        assert one.keys == other.keys
+        assert one.pictures["png"] == other.pictures["png"]
 
 
 @pytest.mark.slow

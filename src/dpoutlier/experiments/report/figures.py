@@ -21,7 +21,7 @@ from dpoutlier.experiments.report.readings_figure import readings_figure
 from dpoutlier.experiments.report.summary import Key, Noting, Summary
 from dpoutlier.figure_style import STYLE
 
-__all__ = ["FIGURES", "Drawn", "draw_all", "draw_comparison", "draw_illustration", "draw_plot"]
+__all__ = ["FIGURES", "PLOTS", "Drawn", "draw_all", "draw_comparison", "draw_illustration", "draw_plot"]
 
 
 class Plot(NamedTuple):

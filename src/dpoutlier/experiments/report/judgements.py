@@ -92,7 +92,7 @@ def _worth(claim: Claim, view: View) -> tuple[float | None, float | None]:
 
 
 def _in_words(readings: list[Reading]) -> list[str]:
-    """Each reading once; those that differ only in the epsilon at which b is chosen together."""
+    """Each in short; those that differ only in the epsilon at which b is chosen together."""
     at = [reading.name.removeprefix("b-at-") for reading in readings if reading.name.startswith("b-at-")]
-    words = [f"{reading.choice}: {reading.text}" for reading in readings if not reading.name.startswith("b-at-")]
+    words = [reading.short for reading in readings if not reading.name.startswith("b-at-")]
     return words + ([f"b chosen at epsilon {', '.join(at)}"] if at else [])

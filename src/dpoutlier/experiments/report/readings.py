@@ -22,42 +22,70 @@ class Reading:
     """What the paper leaves open."""
     text: str
     """How it is read here."""
+    short: str
     view: View
 
 
 VARIANTS = {
-    PRINTED: ("", "as printed; depths, order of preprocessing and grid as below"),
-    "limited": ("depth of the non-private walk", "4 grid steps, instead of none"),
-    "endless": ("depth of the private walk", "none (but 100,000 cells), instead of 4 grid steps"),
-    "point": ("distance", "from the point (Section 4.2), instead of from its cell's centroid (Algorithm 1)"),
-    "far": ("exhausted walks", "missing rows count at the cube's diameter, instead of the score so far"),
+    PRINTED: ("", "as printed", "as printed"),
+    "limited": ("depth of the non-private walk", "4 grid steps, instead of none", "a limit of 4 steps without noise"),
+    "endless": (
+        "depth of the private walk",
+        "none (but 100,000 cells), instead of 4 grid steps",
+        "no limit of steps with noise",
+    ),
+    "point": (
+        "distance",
+        "from the point (Section 4.2), instead of from its cell's centroid (Algorithm 1)",
+        "distances from the point",
+    ),
+    "far": (
+        "exhausted walks",
+        "missing rows count at the cube's diameter, instead of the score so far",
+        "missing rows at the diameter",
+    ),
     "penalty": (
         "exhausted walks",
         "score the number of features, as in the authors' code, instead of the score so far",
+        "the code's penalty",
     ),
-    "scaled": ("order of preprocessing", "scale, map, centre (Section 4.1), instead of centre, scale, map"),
-    "ranged": ("range of the grid", "of the reference rows, as in the authors' code, instead of the unit cube"),
-    "code": ("range and exhausted walks", "both as in the authors' code"),
+    "scaled": (
+        "order of preprocessing",
+        "scale, map, centre (Section 4.1), instead of centre, scale, map",
+        "scaling before centring",
+    ),
+    "ranged": (
+        "range of the grid",
+        "of the reference rows, as in the authors' code, instead of the unit cube",
+        "a grid over the rows' range",
+    ),
+    "code": ("range and exhausted walks", "both as in the authors' code", "the code's range and penalty"),
 }
+"""What is left open, how it is read, and the same in short, by variant."""
+
+
+CHOSEN_AT = "epsilon at which b is chosen"
 
 
 def readings_of(results: Results, summary: Summary) -> list[Reading]:
     """All readings, as printed first."""
     study, choice = results.study, results.choice
     found = [
-        Reading(variant, open_choice, text, View(summary, variant)) for variant, (open_choice, text) in VARIANTS.items()
+        Reading(variant, open_choice, text, short, View(summary, variant))
+        for variant, (open_choice, text, short) in VARIANTS.items()
     ]
     other = View(summary, k=choice.other_k, chosen=choice.other_bins)
-    found.append(Reading("k", "k", "the one at which plain k-NN is best, instead of a grid without noise", other))
+    text = "the one at which plain k-NN is best, instead of a grid without noise"
+    found.append(Reading("k", "k", text, "k by plain k-NN", other))
     by_epsilon = {
         epsilon: choose_bins(results.rows, PRINTED, epsilon, choice.k)
         for epsilon in sorted(study.epsilons, reverse=True)
     }
     anew = View(summary, chosen_anew=by_epsilon)
-    found.append(Reading("b-anew", "epsilon at which b is chosen", "b anew for each epsilon", anew))
+    found.append(Reading("b-anew", CHOSEN_AT, "each anew", "b chosen anew for each epsilon", anew))
     for epsilon, bins in by_epsilon.items():
         if epsilon != study.sweep_epsilon:
             text = f"at {epsilon:g}, instead of {study.sweep_epsilon:g}"
             at = View(summary, chosen=bins, swept_at=epsilon)
-            found.append(Reading(f"b-at-{epsilon:g}", "epsilon at which b is chosen", text, at))
+            found.append(Reading(f"b-at-{epsilon:g}", CHOSEN_AT, text, f"b chosen at epsilon {epsilon:g}", at))
     return found
