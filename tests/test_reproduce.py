@@ -22,7 +22,7 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--jobs", 1)
     first = run(*arguments)
     assert first.exit_code == 0, first.output
-    quick = "This is the quick run: 2 of 5 splits, 2 of 10 noise seeds, 3 of 9 values of b. The full run, without --quick, may judge"
+    quick = "This is the quick run: 2 of 5 splits, 2 of 10 noise seeds, 3 of 9 values of b. The full run, without --quick, may"
     assert quick in first.output
     assert "4 claims of the paper: " in first.output
     assert "Heart at" in first.output
