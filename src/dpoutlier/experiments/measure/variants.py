@@ -52,6 +52,7 @@ class Variant:
             holder="keyed",
             unsafe_float_laplace=self.float_noise,
             unsafe_seed=seed,
+            max_cells=MOST_CELLS,
             **self._walk(),
         )
 
@@ -59,7 +60,6 @@ class Variant:
         return {
             "distance": self.distance,
             "max_depth": MAX_DEPTH,
-            "max_cells": MOST_CELLS,
             "exhausted": self.exhausted,
         }
 
