@@ -6,9 +6,10 @@ Slow, plain, and obviously right; the package is tested against it.
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 LATTICE = 2**32
 
@@ -141,6 +142,20 @@ def score(
         diameter = len(bins)
         result = result + (k - gathered) * diameter if weighted else Fraction(diameter)
     return float(result), gathered, visited
+
+
+def score_of_listed(
+    point: Sequence[int], bins: Sequence[int], counts: Mapping[int, int], **rule: Any
+) -> tuple[float, int, int]:
+    """Algorithm 1 where all cells but a few count nothing: no limit on cells, and of those visited only these few are told."""
+    met = []
+
+    def count(number: int) -> int:
+        met.append(number)
+        return counts.get(number, 0)
+
+    result, gathered, _ = score(point, bins, count, **{**rule, "max_cells": 2**60})
+    return result, gathered, sum(number in counts for number in met)
 
 
 # The sampler of Canonne, Kamath and Steinke, on Python integers and one stream of words -------------------------------

@@ -87,7 +87,7 @@ def test_each_row_is_what_its_name_says(rows):
                 return Marginals(bounds).fit(seen)
             case "GridKNN":
                 bins = DPGridKNN(row.epsilon, bounds=bounds, n_hint=n_hint).fit(reference[:0]).model_.partition.bins
-                return GridKNN(bounds, bins=bins, k=10, max_cells=1000).fit(seen)
+                return GridKNN(bounds, bins=bins, k=10).fit(seen)
             case "DPForest" | "default":
                 return DPForest(row.epsilon, n_hint=n_hint, tree_seed=seed, **common).fit(seen)
             case "DPMarginals":

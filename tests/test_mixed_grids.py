@@ -1,4 +1,4 @@
-"""Grids over levels and missing cells: walks, stored walks, ids and thresholds are those of the definition."""
+"""Grids over levels and missing cells: walks, ids and thresholds are those of the definition."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,9 @@ import naive
 from dpoutlier.axes import Axis, level_position, plain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.holders.dense import DenseCounts
-from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.margins import Margins
-from dpoutlier.partitions.partition import cell_ids, cell_numbers
-from dpoutlier.scoring import nearest_cells
+from dpoutlier.partitions.partition import cell_numbers
 from dpoutlier.scoring.nearest_cells import NearestCells
 from strategies import kinds_with_points, rules
 
@@ -31,27 +29,6 @@ def test_scores_equal_the_definition_bit_for_bit(drawn, rule, seed, spread):
     walks = NearestCells(**rule).walk(np.array(points, np.uint32), grid, DenseCounts(counts))
     for i, point in enumerate(points):
         expected = naive.score(point, bins, lambda number: int(counts[number]), **rule, axes=axes)
-        assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
-
-
-@settings(max_examples=300, deadline=None)
-@given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1))
-def test_walks_over_few_stored_cells_equal_the_definition(drawn, rule, seed):
-    """Where most cells are empty the stored cells are looked at instead, here as soon as home was."""
-    bins, axes, points = drawn
-    grid, rng = grid_of(bins, axes), np.random.default_rng(seed)
-    rule = {**rule, "max_cells": 100_000}
-    numbers = np.flatnonzero(rng.random(grid.n_cells) < 0.2)
-    counts = dict(zip(numbers.tolist(), rng.integers(1, 4, len(numbers)).tolist()))
-    holder = ExactCounts(cell_ids(counts), np.array(list(counts.values()), np.int64))
-    before = nearest_cells.LEAST_CROSSOVER
-    nearest_cells.LEAST_CROSSOVER = 1
-    try:
-        walks = NearestCells(**rule).walk(np.array(points, np.uint32), grid, holder)
-    finally:
-        nearest_cells.LEAST_CROSSOVER = before
-    for i, point in enumerate(points):
-        expected = naive.score(point, bins, lambda number: counts.get(number, 0), **rule, axes=axes)
         assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
 
 
@@ -131,27 +108,3 @@ def test_the_rule_for_bins_leaves_levels_as_they_are():
     assert bins_by_rule(10_000, 1.0, 3, [4]) == round((1000**1.2 / 4) ** 0.5)
     assert bins_by_rule(100, 1.0, 3, [400, 20]) == 2
     assert bins_by_rule(1000, 1.0, 2, [3, 3]) >= 2
-
-
-def test_ties_between_levels_and_bins_go_by_the_level_first_in_stored_walks_too(monkeypatch):
-    """On the border of two bins both cost the same, so that all cells one level away tie: their rank vectors decide."""
-    monkeypatch.setattr(nearest_cells, "LEAST_CROSSOVER", 1)
-    bins, axes, point = (3, 3), [(3, True, False), (0, False, False)], (level_position(0, 3), (2**32 - 1) // 3)
-    order = naive.visiting_order(point, bins, None, axes)
-    assert order.index((1, 1)) < order.index((2, 0))
-    costs = [sum(naive.cost(p, b, c, axis) for p, b, c, axis in zip(point, bins, cell, axes)) for cell in order[3:7]]
-    assert len(set(costs)) == 1
-    counts = {naive.number_of(cell, bins, axes): 1 for cell in [(1, 0), (1, 1), (2, 0), (2, 1)]}
-    holder = ExactCounts(cell_ids(counts), np.array(list(counts.values()), np.int64))
-    rule = {
-        "k": 2,
-        "weighted": True,
-        "distance": "cell",
-        "max_depth": None,
-        "max_cells": 100_000,
-        "exhausted": "outlying",
-    }
-    walks = NearestCells(**rule).walk(np.array([point], np.uint32), grid_of(bins, axes), holder)
-    expected = naive.score(point, bins, lambda number: counts.get(number, 0), **rule, axes=axes)
-    assert (walks.scores[0], walks.gathered[0], walks.visited[0]) == expected
-    assert walks.scores[0] == pytest.approx(1 + 4 / 3)

@@ -202,11 +202,11 @@ def test_lengths_are_right_past_a_common_multiple_of_64_bits(bins):
     assert grid.unit == 2**38
     counts = np.zeros(1, np.int64)
     far = np.array([[2**32 - 1] * len(bins)], np.uint32)
-    rule = NearestCells(k=1, max_depth=None, max_cells=100)
+    rule = NearestCells(k=1, max_depth=None)
     assert rule.walk(far, grid, ExactCounts(np.empty((0, 2), np.uint64), counts[:0])).scores[0] == len(bins)
     steps = 3
     ids = cell_ids([naive.number_of([b - 1 for b in bins[:-1]] + [bins[-1] - 1 - steps], bins)])
-    walk = NearestCells(k=1, max_depth=None, max_cells=10**5).walk(far, grid, ExactCounts(ids, np.array([1])))
+    walk = rule.walk(far, grid, ExactCounts(ids, np.array([1])))
     assert walk.scores[0] == pytest.approx(steps / bins[-1], abs=2**-37)
 
 
@@ -225,60 +225,15 @@ def occupied(bins, seed, share):
 @settings(max_examples=100)
 @given(grids_with_points(most_cells=300), rules(), st.integers(0, 2**32 - 1))
 def test_keyed_scores_equal_the_definition_on_the_noise_of_each_cell(noise, grid, rule, seed):
-    """Noise asked for cell by cell, or many at once on a walk, is the same noise.
-
-    A walk that would look at stored cells alone after two visits finds none: which cells are occupied is not told.
-    """
+    """Noise asked for cell by cell, or many at once on a walk, is the same noise."""
     bins, points = grid
     partition = Grid(bins)
     held = KeyedCounts(*occupied(bins, seed, 0.3), seed.to_bytes(32, "big"), bytes(16), LAW, noise=noise)
     counts = noisy_counts(held, cell_ids(range(partition.n_cells))).astype(int)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest_cells, "LEAST_CROSSOVER", 2)
-        patch.setattr(nearest_cells, "CELLS_PER_VISIT", 10**9)
-        walks = NearestCells(**rule).walk(np.array(points, np.uint32), partition, held)
+    walks = NearestCells(**rule).walk(np.array(points, np.uint32), partition, held)
     for i, point in enumerate(points):
         expected = naive.score(point, bins, lambda number: int(counts[number]), **rule)
         assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
-
-
-@settings(max_examples=300)
-@given(grids_with_points(), rules(), st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.1, 0.5]))
-def test_exact_scores_equal_the_definition_also_where_stored_cells_are_looked_at(grid, rule, seed, share):
-    bins, points = grid
-    partition, positions = Grid(bins), np.array(points, np.uint32)
-    ids, exact = occupied(bins, seed, share)
-    counts = np.zeros(partition.n_cells, np.int64)
-    counts[ids[:, 1].astype(int)] = exact
-    held, scorer = ExactCounts(ids, exact), NearestCells(**rule)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest_cells, "LEAST_CROSSOVER", 2)
-        patch.setattr(nearest_cells, "CELLS_PER_VISIT", 10**9)
-        walks, scores = scorer.walk(positions, partition, held), scorer.outlier_scores(positions, partition, held)
-    assert (scores == walks.scores).all()
-    for i, point in enumerate(points):
-        expected = naive.score(point, bins, lambda number: int(counts[number]), **rule)
-        assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
-
-
-@pytest.mark.parametrize("max_depth", [8191, 8192, 10_000, 18_999, 19_000, 30_000, None])
-def test_stored_cells_too_deep_are_not_met(max_depth):
-    """19,000 steps away: where depths do not fit their bits, the walk goes from cell to cell."""
-    held, grid = ExactCounts(cell_ids([naive.number_of((19_000, 2), (20_000, 3))]), np.array([50])), Grid((20_000, 3))
-    walk = NearestCells(k=10, max_depth=max_depth).walk(np.array([[0, 2**32 - 1]], np.uint32), grid, held)
-    reached = max_depth is None or max_depth >= 19_000
-    assert walk.scores[0] == (0.95 if reached else 2.0)
-    assert walk.gathered[0] == (50 if reached else 0)
-
-
-@pytest.mark.parametrize("k", [10, 500])
-def test_stored_cells_that_all_tie_are_found_in_their_order(k):
-    """48,620 cells at the same cost, stored in the opposite of the order in which they are met."""
-    bins = (2,) * 18
-    numbers = np.array([number for number in range(2**18) if number.bit_count() == 9])
-    grid, held = Grid(bins), ExactCounts(cell_ids(numbers), np.ones(len(numbers), np.int64))
-    rule = {**LONG, "k": k, "max_depth": None, "max_cells": 2**20, "weighted": True}
-    both_kernels(rule, np.full((1, 18), 2**32 - 1, np.uint32), grid, held)
 
 
 def test_a_grid_of_all_the_cells_there_can_be():
@@ -331,18 +286,6 @@ def test_cells_that_tie_by_the_million_are_walked_without_room_for_them():
     )
     walks = both_kernels({**LONG, "k": 5000, "max_depth": None, "max_cells": 3 * walk_kernel.ROOM}, point, grid, held)
     assert walks.visited[0] == 3 * walk_kernel.ROOM
-
-
-def test_exact_walks_past_all_room_equal_those_of_the_first_kernel():
-    """Stored cells of 128 bits, looked at after the crossover."""
-    rng = np.random.default_rng(2)
-    grid = Grid((10,) * 30)
-    rows = (rng.normal(0.5, 0.08, (300, 30)).clip(0, 1) * (2**32 - 1)).astype(np.uint32)
-    ids = np.unique(grid.cells(rows)[:, 0, :], axis=0)
-    held = ExactCounts(ids, rng.integers(1, 4, len(ids)))
-    points = (rng.normal(0.5, 0.08, (12, 30)).clip(0, 1) * (2**32 - 1)).astype(np.uint32)
-    for change in ({}, {"weighted": True}, {"distance": "point", "exhausted": "as-printed"}):
-        both_kernels({**LONG, "max_depth": 3, "max_cells": 200_000, **change}, points, grid, held)
 
 
 @pytest.mark.parametrize("noise", [1, 2])

@@ -1,7 +1,6 @@
 """Explained walks: the same cells in the same order as the definition, and parts that add up to the score."""
 
 from fractions import Fraction
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from dpoutlier.scoring.nearest_region import (
     cells_in_order,
     feature_ranks,
     nearest_regions,
-    order_from,
+    order_of_walk,
     parts_of_score,
 )
 from strategies import kinds_with_points, rules
@@ -68,13 +67,19 @@ def test_cells_come_in_the_order_of_the_definition(drawn, max_depth):
         assert found == naive.visiting_order(point, bins, max_depth, axes)
 
 
+@pytest.mark.parametrize("listed", [False, True])
 @settings(max_examples=200, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 3, 12]))
-def test_the_parts_are_those_of_the_definition(drawn, rule, seed, spread):
+def test_the_parts_are_those_of_the_definition(listed, drawn, rule, seed, spread):
+    """Where holders list their cells, the walk that is explained knows of no other."""
     bins, axes, points = drawn
-    grid, scorer, positions = grid_of(bins, axes), NearestCells(**rule), np.array(points, np.uint32)
+    grid, positions = grid_of(bins, axes), np.array(points, np.uint32)
     noisy = np.random.default_rng(seed).integers(-spread, spread + 1, grid.n_cells)
     holder = DenseCounts(noisy)
+    if listed:
+        noisy, rule = noisy.clip(0), {**rule, "max_cells": grid.n_cells}
+        holder = ExactCounts(cell_ids(np.flatnonzero(noisy)), noisy[noisy > 0])
+    scorer = NearestCells(**rule)
     walks = scorer.walk(positions, grid, holder)
     found = nearest_regions(positions, grid, holder, scorer, walks)
     for i, point in enumerate(points):
@@ -84,8 +89,8 @@ def test_the_parts_are_those_of_the_definition(drawn, rule, seed, spread):
         assert walks.gathered[i] == total == sum(counts)
         gathered = total >= rule["k"]
         expected = naive_parts(point, bins, axes, cells, counts, rule, gathered=gathered)
-        order = order_from(positions[i], grid, scorer, visited, gathered=gathered)
-        exact = parts_of_score(order, grid, holder, scorer, visited, gathered=gathered)
+        order = order_of_walk(positions[i], grid, holder, scorer, int(walks.visited[i]), gathered=gathered)
+        exact = parts_of_score(order, grid, holder, scorer, gathered=gathered)
         assert exact == expected
         assert float(sum(exact)) == score == walks.scores[i]
         assert found.parts[i].tolist() == [float(part) for part in expected]
@@ -120,10 +125,12 @@ def test_every_holder_is_explained_by_its_own_counts(kind, weighted, times, max_
     found = nearest_regions(positions, grid, counts, scorer, walks)
     np.testing.assert_allclose(found.parts.sum(axis=1), walks.scores, rtol=1e-12)
     for i, position in enumerate(positions):
-        ranks = feature_ranks(position, grid, scorer.max_depth, int(walks.visited[i]))
-        order = list(islice(cells_in_order(ranks, grid, scorer.max_depth), int(walks.visited[i])))
+        visited, gathered = int(walks.visited[i]), walks.status[i] == 0
+        if not weighted and not gathered:
+            continue  # its score needs none of them
+        order = order_of_walk(position, grid, counts, scorer, visited, gathered=gathered).cells
         rows = noisy_counts(counts, cell_ids([cell.number for cell in order]))
-        assert len(order) == walks.visited[i]
+        assert len(order) == visited
         assert rows.sum() == walks.gathered[i]
         if walks.status[i] == 0:
             assert rows[:-1].sum() < scorer.k <= rows.sum()
@@ -147,19 +154,24 @@ def test_a_walk_that_ends_in_nothing_adds_one_edge_for_each_feature():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("listed", [False, True])
 @settings(max_examples=150, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1))
-def test_the_usual_cell_is_the_nearest_of_those_that_score_least(drawn, rule, seed):
+def test_the_usual_cell_is_the_nearest_of_those_that_score_least(listed, drawn, rule, seed):
     """Of all cells within reach, fewer than a thousand here: the first with the least score, if that is less."""
     bins, axes, points = drawn
     grid = Grid(tuple(bins), plain([Axis(*axis) for axis in axes]))
     counts = np.random.default_rng(seed).integers(-2, 5, grid.n_cells)
-    positions, scorer, holder = np.array(points, np.uint32), NearestCells(**rule), DenseCounts(counts)
+    holder = DenseCounts(counts)
+    if listed:
+        counts, rule = counts.clip(0), {**rule, "max_cells": grid.n_cells}
+        holder = ExactCounts(cell_ids(np.flatnonzero(counts)), counts[counts > 0])
+    positions, scorer = np.array(points, np.uint32), NearestCells(**rule)
     walks = scorer.walk(positions, grid, holder)
     found = nearest_regions(positions, grid, holder, scorer, walks)
     for i, point in enumerate(points):
         home = naive.home_of(point, bins, axes)
-        if walks.visited[i] == 1 and walks.status[i] == 0:
+        if counts[naive.number_of(home, bins, axes)] >= rule["k"]:
             assert tuple(found.usual[i].tolist()) == home
             continue
         best, least = (-1,) * len(bins), walks.scores[i]

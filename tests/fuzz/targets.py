@@ -53,7 +53,7 @@ __all__ = ["TARGETS", "Target", "folder"]
 MEGABYTE = 1 << 20
 ROWS, BYTES = 500, 100_000
 """The limits of the server that is asked."""
-MOST_WALK, MOST_SCORED = 200_000, 200
+MOST_WALK, MOST_DEPTH, MOST_SCORED = 200_000, 1000, 200
 """Of accepted models with longer walks, or more features, no point is scored: that takes as long as they say."""
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = ("application/json", "text/csv", ARROW)
@@ -163,8 +163,7 @@ def model_file(data):
     if second.privacy_statement() != model.privacy_statement():
         raise Finding("written again, the model states something else")
     scorer, domain = model.scorer, model.domain
-    long = isinstance(scorer, NearestCells) and scorer.max_cells > MOST_WALK
-    if long or domain.n_features > MOST_SCORED:
+    if (isinstance(scorer, NearestCells) and _is_long(scorer)) or domain.n_features > MOST_SCORED:
         return "accepted"
     points, (first, other) = _points_of(domain), (FittedDetector(one, "", 1) for one in (model, second))
     scores = first.outlier_scores(points)
@@ -176,6 +175,12 @@ def model_file(data):
     told.note(0)
     told.counterfactual(0)
     return "accepted"
+
+
+def _is_long(scorer):
+    """Whether the model itself asks for walks that take long."""
+    deep = scorer.exhausted == "as-printed" and scorer.max_depth is not None and scorer.max_depth > MOST_DEPTH
+    return deep or scorer.max_cells > MOST_WALK
 
 
 def _points_of(domain):

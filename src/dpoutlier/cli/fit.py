@@ -93,7 +93,9 @@ def fit(
         Distance | None, typer.Option(help="Grid: score with the distance between cells, or from the point.")
     ] = None,
     max_depth: Annotated[int | None, typer.Option(help="Grid: most steps from home; -1 for no limit.")] = None,
-    max_cells: Annotated[int | None, typer.Option(help="Grid: most cells to visit for one point.")] = None,
+    max_cells: Annotated[
+        int | None, typer.Option(help="Grid: most cells to visit for one point; no limit with sparse.")
+    ] = None,
     exhausted: Annotated[
         Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
     ] = None,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from dpoutlier._validate import bad, is_whole
 from dpoutlier.axes import MISSING
 from dpoutlier.detectors.regions import Place, place_of, value_text
-from dpoutlier.kernels.walk import GATHERED
 from dpoutlier.lattice import POSITIONS
 from dpoutlier.model import Model
 from dpoutlier.partitions.grid import Grid
@@ -188,10 +187,10 @@ class Explanation:
             position[0, j] = middle_of(cells[j], self._grid.bins[j])
         model = self._source.model
         assert isinstance(model.scorer, NearestCells)
-        walk = model.scorer.walk(position, model.partition, model.counts)
-        score, own = float(walk.scores[0]), walk.status[0] == GATHERED and walk.visited[0] == 1
+        (score,) = model.scorer.outlier_scores(position, self._grid, model.counts)
+        (own,) = model.scorer.gathers_at_home(position, self._grid, model.counts)
         values = {name: self.value(name, point) for name in changes}
-        return Counterfactual(changes, values, before, score, bool(own))
+        return Counterfactual(changes, values, before, float(score), bool(own))
 
     # In words ------------------------------------------------------------------------------------------------------------
 

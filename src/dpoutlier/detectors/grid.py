@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from dpoutlier._validate import bad
@@ -27,11 +28,10 @@ class _OnGrid(PartitionedDetector):
     weighted: Any
     distance: Any
     max_depth: Any
-    max_cells: Any
     exhausted: Any
 
     def _make_scorer(self) -> NearestCells:
-        return NearestCells(self.k, self.weighted, self.distance, self.max_depth, self.max_cells, self.exhausted)
+        return NearestCells(self.k, self.weighted, self.distance, self.max_depth, exhausted=self.exhausted)
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         grid = Grid.of(self.bins, axes)
@@ -40,7 +40,7 @@ class _OnGrid(PartitionedDetector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         assert isinstance(model.partition, Grid)
-        scorer = {key: value for key, value in model.scorer.to_json().items() if key != "name"}
+        scorer = {key: value for key, value in model.scorer.to_json().items() if key not in {"name", "max_cells"}}
         return {**super()._arguments_of(model), **scorer, "bins": list(model.partition.bins)}
 
 
@@ -51,7 +51,7 @@ class GridKNN(_OnGrid, ExactDetector):
     ----------
     bounds, categories, missing
         The public features, as for :class:`DPForest`.
-    k, weighted, distance, max_depth, max_cells, exhausted
+    k, weighted, distance, max_depth, exhausted
         See :class:`DPGridKNN`.
     bins : int or sequence of int
         Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
@@ -78,7 +78,6 @@ class GridKNN(_OnGrid, ExactDetector):
         weighted: bool = False,
         distance: str = "cell",
         max_depth: int | None = 4,
-        max_cells: int = 100_000,
         exhausted: str = "outlying",
         target_fpr: float | None = None,
         n_jobs: int | None = None,
@@ -91,7 +90,6 @@ class GridKNN(_OnGrid, ExactDetector):
         self.weighted = weighted
         self.distance = distance
         self.max_depth = max_depth
-        self.max_cells = max_cells
         self.exhausted = exhausted
         self.target_fpr = target_fpr
         self.n_jobs = n_jobs
@@ -136,7 +134,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     max_depth : int or None
         Most grid steps from home.
     max_cells : int
-        Most cells to visit.
+        Most cells to visit where empty cells have noise: so not with the sparse holder, nor at ``epsilon=inf``, where walks look
+        at the occupied cells only.
     exhausted : {"outlying", "as-printed"}
         What a walk that did not gather k rows scores.
     holder : {"auto", "dense", "keyed", "sparse"}
@@ -231,6 +230,9 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.unsafe_seed = unsafe_seed
         self.unsafe_float_laplace = unsafe_float_laplace
 
+    def _make_scorer(self) -> NearestCells:
+        return replace(super()._make_scorer(), max_cells=self.max_cells)
+
     def _by_rule(self) -> bool:
         if isinstance(self.bins, str) and self.bins != "auto":
             raise bad("bins", "'auto', a whole number, or one for each feature", self.bins)
@@ -252,7 +254,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
-        arguments = super()._arguments_of(model)
+        assert isinstance(model.scorer, NearestCells)
+        arguments = {**super()._arguments_of(model), "max_cells": model.scorer.max_cells}
         if isinstance(
             model.counts, SparseCounts
         ):  # the size itself is not kept: the least that gives the same threshold

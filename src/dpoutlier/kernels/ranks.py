@@ -21,11 +21,23 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.wide import multiply_add
 
-__all__ = ["LATTICE", "NEVER", "GridArrays", "Ranks", "farthest_cost", "new_ranks", "reach", "start_ranks"]
+__all__ = [
+    "LATTICE",
+    "NEVER",
+    "GridArrays",
+    "Ranks",
+    "away_from_home",
+    "below_first",
+    "farthest_cost",
+    "new_ranks",
+    "reach",
+    "start_ranks",
+]
 
 LATTICE = 1 << 32
 STEP = 1 << 33
 NEVER = 1 << 62  # a cost past all others
+NO_DEPTH = 1 << 24  # no feature is so deep
 
 
 class GridArrays(NamedTuple):
@@ -168,7 +180,20 @@ def farthest_cost(grid: GridArrays, max_depth: Any, ranks: Ranks) -> Any:
         if (ranks.jumps[j] or grid.cells[j] > grid.bins[j]) and max_depth > 0:
             own = max(own, LATTICE)
         total += own
-    return total
+    return min(total, grid.widest * max_depth) if max_depth < NO_DEPTH else total
+
+
+@inlined
+def away_from_home(cell: Any, feature: Any, grid: GridArrays, ranks: Ranks) -> Any:
+    """(cost beyond home, steps, length) of one cell of a feature, for the point whose ranks were started."""
+    home, bins, steps = ranks.home[feature], grid.bins[feature], abs(cell - ranks.home[feature])
+    if steps == 0:
+        return 0, 0, 0
+    if ranks.jumps[feature] or cell == bins:
+        return LATTICE - ranks.home_cost[feature], 1, grid.unit
+    offset = ranks.offset[feature] if cell < home else -ranks.offset[feature]
+    cost = divided(steps * STEP + offset, 2 * bins, grid.inverse[feature]) - ranks.home_cost[feature]
+    return cost, steps, steps * grid.unit // bins
 
 
 @inlined

@@ -1,7 +1,6 @@
 """Walks over few occupied cells: where empty cells count nothing, look at the stored cells instead of enumerating all.
 
-The stored cells that a walk would meet, in its order, give the same score as the walk. How many cells the walk would have
-visited is counted, if anyone wants to know, by the search that finds cells.
+The stored cells that a walk would meet, in its order, give the same score as the walk.
 """
 
 from typing import Any, NamedTuple
@@ -9,71 +8,53 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
-from dpoutlier.kernels.ranks import (
-    LATTICE,
-    STEP,
-    GridArrays,
-    Ranks,
-    below_first,
-    divided,
-    farthest_cost,
-    reach,
-    start_ranks,
-)
-from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Buffers, Results, Rule, add_product, as_score
-from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, set_out
+from dpoutlier.kernels.last_cell import last_cell, new_cost_table
+from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, away_from_home, below_first, farthest_cost, start_ranks
+from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Results, Rule, add_product, as_score
 
-__all__ = [
-    "LEAVE",
-    "MOST_K",
-    "MOST_STEPS",
-    "StoredBuffers",
-    "StoredCells",
-    "decode_cells",
-    "new_stored_buffers",
-    "walk_stored",
-]
+__all__ = ["StoredBuffers", "StoredCells", "decode_cells", "new_stored_buffers", "walk_stored"]
 
-LEAVE = 3  # to the walk from cell to cell
 BLOCK = 1024
-DEPTH_BITS = 50  # a cell's cost stands below them, its depth above
-MOST_STEPS = 1 << 13  # so many fit above
-COST = (1 << DEPTH_BITS) - 1
-MOST_K = 1 << 12
-FAR = 1 << 62
 
 
 class StoredCells(NamedTuple):
     """The cells whose count is not zero."""
 
-    ids: Any  # (cell, 2)
-    bins: Any  # (feature, cell)
+    index: Any  # (feature, cell): which of the feature's occupied bins
+    bins: Any  # the occupied bins of each feature, ascending, feature after feature
+    first: Any  # per feature: where its bins begin
     count: Any  # per cell, positive
-    first: Any  # per feature: where its bins begin in the tables of a point
 
 
 class StoredBuffers(NamedTuple):
     """Room for one point at a time."""
 
-    key: Any  # per bin of a feature: cost beyond home, and steps
-    rank: Any  # per bin of a feature: a number that ranks it
+    cost: Any  # per occupied bin of a feature: beyond home
+    steps: Any  # per occupied bin of a feature
+    rank: Any  # per occupied bin of a feature: a number that ranks it
     total: Any  # per cell of a block
     near: Any  # cells that may be met
-    cost: Any  # their costs
+    near_cost: Any  # their costs
     new_near: Any  # both of them again, while they are sorted
     new_cost: Any
+    cell: Any  # per feature: one cell
+    costs_left: Any  # for the last cell of a walk
 
 
-def new_stored_buffers(cells: StoredCells, k: int) -> StoredBuffers:
-    room = 4 * k + 256
+def new_stored_buffers(cells: StoredCells, grid: GridArrays, rule: Rule) -> StoredBuffers:
+    room, bins = min(4 * rule.k + 256, cells.count.shape[0] + 1), cells.bins.shape[0]
+    last_matters = not rule.weighted and not rule.outlying
     return StoredBuffers(
-        np.empty(cells.first[-1], np.int64),
-        np.empty(cells.first[-1], np.int64),
+        np.empty(bins, np.int64),
+        np.empty(bins, np.int64),
+        np.empty(bins, np.int64),
         np.empty(BLOCK, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
         np.empty(room, np.int64),
+        np.empty(grid.bins.shape[0], np.int64),
+        new_cost_table(grid, rule.max_depth if last_matters else 0),
     )
 
 
@@ -96,22 +77,19 @@ def decode_cells(high: Any, low: Any, bins: Any, out: Any) -> None:
 
 
 @inlined
-def prepare(grid: GridArrays, rule: Rule, cells: StoredCells, ranks: Ranks, buffers: StoredBuffers) -> None:
-    """Tables of the point whose ranks were started: for each bin its cost, steps and rank."""
-    limited = rule.max_depth < MOST_STEPS
+def prepare(grid: GridArrays, cells: StoredCells, ranks: Ranks, buffers: StoredBuffers) -> None:
+    """Tables of the point whose ranks were started: for each occupied bin its cost, steps and rank."""
     for j in range(grid.bins.shape[0]):
-        bins, home, offset, inverse = grid.bins[j], ranks.home[j], ranks.offset[j], grid.inverse[j]
-        for c in range(grid.cells[j]):
-            at, steps = cells.first[j] + c, abs(c - home)
-            cost, rank = 0, 0
-            if steps > 0 and (ranks.jumps[j] or c == bins):
-                cost, rank, steps = LATTICE - ranks.home_cost[j], 2 * bins + 2 + c, 1
-            elif steps > 0:
-                below = c < home
-                cost = divided(steps * STEP + (offset if below else -offset), 2 * bins, inverse) - ranks.home_cost[j]
-                rank = 2 * steps + (below != below_first(steps, offset, bins, inverse))
-            buffers.key[at] = cost + ((min(steps, rule.max_depth + 1) << DEPTH_BITS) if limited else 0)
-            buffers.rank[at] = rank
+        bins, home = grid.bins[j], ranks.home[j]
+        for at in range(cells.first[j], cells.first[j + 1]):
+            c = cells.bins[at]
+            cost, steps, _ = away_from_home(c, j, grid, ranks)
+            rank = 0
+            if c != home and (ranks.jumps[j] or c == bins):
+                rank = 2 * bins + 2 + c
+            elif c != home:
+                rank = 2 * steps + ((c < home) != below_first(steps, ranks.offset[j], bins, grid.inverse[j]))
+            buffers.cost[at], buffers.steps[at], buffers.rank[at] = cost, steps, rank
 
 
 @inlined
@@ -119,9 +97,9 @@ def comes_before(a: Any, cost_a: Any, b: Any, cost_b: Any, cells: StoredCells, b
     """Whether cell a comes before cell b in a walk: by (cost, rank vector)."""
     if cost_a != cost_b:
         return cost_a < cost_b
-    for j in range(cells.bins.shape[0]):
-        rank_a = buffers.rank[cells.first[j] + cells.bins[j, a]]
-        rank_b = buffers.rank[cells.first[j] + cells.bins[j, b]]
+    for j in range(cells.index.shape[0]):
+        rank_a = buffers.rank[cells.first[j] + cells.index[j, a]]
+        rank_b = buffers.rank[cells.first[j] + cells.index[j, b]]
         if rank_a != rank_b:
             return rank_a < rank_b
     return False
@@ -130,7 +108,7 @@ def comes_before(a: Any, cost_a: Any, b: Any, cost_b: Any, cells: StoredCells, b
 @inlined
 def sort_near(n: Any, cells: StoredCells, buffers: StoredBuffers) -> None:
     """Sort the first n entries by (cost, rank vector): runs merged two by two."""
-    near, cost, new_near, new_cost = buffers.near, buffers.cost, buffers.new_near, buffers.new_cost
+    near, cost, new_near, new_cost = buffers.near, buffers.near_cost, buffers.new_near, buffers.new_cost
     run = 1
     while run < n:
         for begin in range(0, n, 2 * run):
@@ -163,115 +141,97 @@ def enough(n: Any, k: Any, cells: StoredCells, buffers: StoredBuffers) -> Any:
 
 
 @inlined
-def find_near(grid: GridArrays, rule: Rule, cells: StoredCells, buffers: StoredBuffers) -> Any:
-    """The stored cells that a walk without limit would meet, in order. Returns how many.
+def too_deep(cell: Any, max_depth: Any, cells: StoredCells, buffers: StoredBuffers) -> Any:
+    """Whether a stored cell is more than ``max_depth`` steps away from home."""
+    steps = 0
+    for j in range(cells.index.shape[0]):
+        steps += buffers.steps[cells.first[j] + cells.index[j, cell]]
+        if steps > max_depth:
+            return True
+    return False
+
+
+@inlined
+def find_near(grid: GridArrays, rule: Rule, cells: StoredCells, ranks: Ranks, buffers: StoredBuffers) -> Any:
+    """The stored cells that a walk meets, in order. Returns how many.
 
     Counts are positive, so at most k of them are needed; the rest of the room saves sorting.
     """
-    n, room, limit, last = 0, buffers.near.shape[0], FAR, 0
-    deepest = min(MOST_STEPS, rule.max_depth)
+    n, room, last = 0, buffers.near.shape[0], -1
+    limit = farthest_cost(grid, rule.max_depth, ranks)  # so steps are added up for few cells only
     for start in range(0, cells.count.shape[0], BLOCK):
         stop = min(start + BLOCK, cells.count.shape[0])
         total = buffers.total[: stop - start]
         for i in range(total.shape[0]):
             total[i] = 0
         for j in range(grid.bins.shape[0]):
-            table, bins = buffers.key[cells.first[j] : cells.first[j + 1]], cells.bins[j, start:stop]
+            table, index = buffers.cost[cells.first[j] : cells.first[j + 1]], cells.index[j, start:stop]
             for i in range(total.shape[0]):
-                total[i] += table[bins[i]]
+                total[i] += table[index[i]]
         for i in range(total.shape[0]):
-            cost = total[i] & COST
-            if cost <= limit and (total[i] >> DEPTH_BITS) <= deepest:
-                if n == room:
-                    sort_near(n, cells, buffers)
-                    n = enough(n, rule.k, cells, buffers)
-                    limit, last = buffers.cost[n - 1], buffers.near[n - 1]
-                if limit < FAR and not comes_before(start + i, cost, last, limit, cells, buffers):
-                    continue
-                buffers.near[n], buffers.cost[n] = start + i, cost
+            cost = total[i]
+            if cost > limit or too_deep(start + i, rule.max_depth, cells, buffers):
+                continue
+            if n == room:
+                sort_near(n, cells, buffers)
+                n = enough(n, rule.k, cells, buffers)
+                limit, last = buffers.near_cost[n - 1], buffers.near[n - 1]
+            if last < 0 or comes_before(start + i, cost, last, limit, cells, buffers):
+                buffers.near[n], buffers.near_cost[n] = start + i, cost
                 n += 1
     sort_near(n, cells, buffers)
     return enough(n, rule.k, cells, buffers)
 
 
 @inlined
-def count_until(
-    high: Any, low: Any, cost: Any, grid: GridArrays, rule: Rule, ranks: Ranks, path: Path, window: Window
-) -> Any:
-    """How many cells a walk visits until the cell of this id and cost, that one included."""
+def distance_to(cell: Any, home_cost: Any, grid: GridArrays, rule: Rule, ranks: Ranks) -> Any:
+    """What a cell, given by a number for each feature, is scored with."""
+    total_cost, total_length = home_cost, 0
     for j in range(grid.bins.shape[0]):
-        reach(j, cost + 1, grid, rule.max_depth, ranks)
-    compare_first_steps(ranks, path)
-    set_out(path.high[0], path.low[0], ranks, path)
-    visited, complete, met = 1, False, False
-    while not complete:
-        n, complete = find_cells(0, cost + 1, grid.wide, grid.skips, rule.max_depth, ranks, path, window)
-        for i in range(n):
-            if window.cost[i] < cost or not met:  # cells of equal cost are found in their order
-                visited += 1
-            if window.low[i] == low and window.high[i] == high:
-                met = True
-    return visited
+        cost, _, length = away_from_home(cell[j], j, grid, ranks)
+        total_cost += cost
+        total_length += length
+    return total_cost if rule.from_point else total_length
 
 
 @inlined
-def distance(cell: Any, feature: Any, grid: GridArrays, ranks: Ranks) -> Any:
-    """Between a cell and home in one feature, in units of 1 / unit."""
-    home, bins = ranks.home[feature], grid.bins[feature]
-    if cell != home and (ranks.jumps[feature] or cell == bins):
-        return grid.unit
-    return abs(cell - home) * grid.unit // bins
+def add_up(
+    n: Any, home_cost: Any, grid: GridArrays, rule: Rule, cells: StoredCells, ranks: Ranks, buffers: StoredBuffers
+) -> Any:
+    """Visit the n cells that were found. Returns (rows gathered, upper and lower part of the score)."""
+    gathered, high, low = 0, 0, 0
+    for i in range(n):
+        at, rows = buffers.near[i], cells.count[buffers.near[i]]
+        gathered += rows
+        if rule.weighted or i == n - 1:
+            for j in range(grid.bins.shape[0]):
+                buffers.cell[j] = cells.bins[cells.first[j] + cells.index[j, at]]
+            distance = distance_to(buffers.cell, home_cost, grid, rule, ranks)
+            high, low = add_product(high, low, rows if rule.weighted else 1, distance)
+    return gathered, high, low
 
 
 @kernel
 def walk_stored(
-    positions: Any, which: Any, grid: GridArrays, rule: Rule, cells: StoredCells, count: bool, buffers: StoredBuffers,
-    walk: Buffers, results: Results,
+    positions: Any, which: Any, grid: GridArrays, rule: Rule, cells: StoredCells, buffers: StoredBuffers, ranks: Ranks,
+    results: Results,
 ) -> None:  # fmt: skip
-    """The rows ``which`` of ``positions``, into ``results``; status LEAVE where only the walk from cell to cell can tell.
-
-    The home cells are in ``walk``. ``count``: also say how many cells a walk visits. No walk may be stopped by ``max_cells``.
-    """
-    features, ranks, path = grid.bins.shape[0], walk.ranks, walk.path
+    """Algorithm 1 for the rows ``which`` of ``positions``, into ``results``. Visited are the stored cells that were met."""
+    diameter = grid.bins.shape[0] * (LATTICE if rule.from_point else grid.unit)
     for at in range(which.shape[0]):
         i = which[at]
         home_cost = start_ranks(positions[i], grid, ranks)
-        path.low[0], path.high[0] = walk.home_low[i], walk.home_high[i]
-        prepare(grid, rule, cells, ranks, buffers)
-        n = find_near(grid, rule, cells, buffers)
-        gathered, high, low, length = 0, 0, 0, 0
-        for found in range(n):
-            cell, rows = buffers.near[found], cells.count[buffers.near[found]]
-            length = home_cost + buffers.cost[found]
-            if not rule.from_point:
-                length = 0
-                for j in range(features):
-                    length += distance(np.int64(cells.bins[j, cell]), j, grid, ranks)
-            gathered += rows
-            if rule.weighted:
-                high, low = add_product(high, low, rows, length)
-        visited = 0
-        if gathered >= rule.k:
-            cell = buffers.near[n - 1]
-            if count:
-                visited = count_until(
-                    cells.ids[cell, 0], cells.ids[cell, 1], buffers.cost[n - 1], grid, rule, ranks, path, walk.found
-                )
-            status = GATHERED
-            if not rule.weighted:
-                high, low = 0, length
-        else:
-            farthest = farthest_cost(grid, rule.max_depth, ranks)
-            home_high, home_low = walk.home_high[i], walk.home_low[i]
-            if count:
-                visited = count_until(home_high, home_low, farthest, grid, rule, ranks, path, walk.found)
-            status = RAN_OUT_OF_CELLS
-            diameter = features * (LATTICE if rule.from_point else grid.unit)
-            if rule.weighted:
-                high, low = add_product(high, low, rule.k - gathered, diameter)
-            else:
-                high, low = 0, diameter
-        if status == RAN_OUT_OF_CELLS and not rule.outlying:  # the paper scores the last cell of all
-            status = LEAVE
+        prepare(grid, cells, ranks, buffers)
+        n = find_near(grid, rule, cells, ranks, buffers)
+        gathered, high, low = add_up(n, home_cost, grid, rule, cells, ranks, buffers)
+        exhausted = gathered < rule.k
+        if exhausted and rule.outlying and rule.weighted:
+            high, low = add_product(high, low, rule.k - gathered, diameter)
+        elif exhausted and rule.outlying:
+            high, low = 0, diameter
+        elif exhausted and not rule.weighted:  # the paper scores the last cell of all, empty or not
+            last_cell(grid, rule.max_depth, ranks, buffers.costs_left, buffers.cell)
+            high, low = 0, distance_to(buffers.cell, home_cost, grid, rule, ranks)
         results.score[i] = as_score(high, low, grid, rule, 1)
-        results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status
+        results.gathered[i], results.visited[i] = gathered, n
+        results.status[i] = RAN_OUT_OF_CELLS if exhausted else GATHERED

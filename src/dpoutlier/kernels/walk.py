@@ -38,7 +38,6 @@ FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
 RUN = 16  # cells that are visited at once
 FIRST_END = 2.0  # of the first window, in bin widths, times the number of features: about six cells
 GROWTH = 2.5  # of the cells from window to window; more finds more cells for nothing, less passes more of them again
-NO_DEPTH = 1 << 24  # no grid is so deep
 
 
 class Rule(NamedTuple):
@@ -271,8 +270,6 @@ def walk_on(
     features, k = grid.bins.shape[0], rule.k * table.per_row
     home_cost = start_ranks(position, grid, ranks)
     farthest = farthest_cost(grid, rule.max_depth, ranks)
-    if rule.max_depth < NO_DEPTH:
-        farthest = min(farthest, grid.widest * rule.max_depth)
     state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
     state[S_HIGH], state[S_LOW] = 0, home_cost if rule.from_point else 0
     if rule.weighted:

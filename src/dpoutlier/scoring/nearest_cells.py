@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,23 +13,23 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
 from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
-from dpoutlier.kernels.stored import LEAVE, MOST_STEPS, StoredCells, decode_cells, new_stored_buffers, walk_stored
-from dpoutlier.kernels.stored import MOST_K as MOST_STORED_K
-from dpoutlier.kernels.walk import CAPPED, Rule, new_buffers, new_results, walk_points
+from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
+from dpoutlier.kernels.ranks import new_ranks
+from dpoutlier.kernels.stored import StoredBuffers, StoredCells, decode_cells, new_stored_buffers, walk_stored
+from dpoutlier.kernels.walk import CAPPED, GATHERED, Rule, new_buffers, new_results, walk_points
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import Partition
+from dpoutlier.partitions.partition import CellIds, Partition
 from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 
-__all__ = ["NearestCells", "Walks"]
+__all__ = ["NearestCells", "Walks", "last_cell_within", "stored_cells"]
 
 NO_LIMIT = 2**40
 MOST_POSITIONS = 2**15
 LEAST_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
-MOST_TABLES = 2**16  # bins of all features together
 MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
@@ -41,9 +41,9 @@ class Walks:
     gathered: NDArray[np.float64]
     """Noisy rows gathered."""
     visited: NDArray[np.int64]
-    """Cells visited."""
+    """Cells visited. Where empty cells have no noise (exact and sparse counts) they are not looked at, and not counted here."""
     status: NDArray[np.int64]
-    """0: k rows gathered; 1: no cells left within ``max_depth``; 2: stopped by ``max_cells``."""
+    """0: k rows gathered; 1: no cells left within ``max_depth``; 2: stopped by ``max_cells``, never for exact and sparse counts."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class NearestCells:
     max_depth : int or None
         Largest number of grid steps from home.
     max_cells : int
-        Largest number of cells to visit; noise makes long walks possible.
+        Largest number of cells to visit where empty cells have noise, which makes long walks possible. Walks over exact or
+        sparse counts look at the occupied cells only, and have no such limit.
     exhausted : {"outlying", "as-printed"}
         What a walk that did not gather k rows scores: the missing rows at the cube's diameter, or the paper's score of
         the last cell.
@@ -129,6 +130,11 @@ class NearestCells:
         in_chunks(n, n_jobs, start, most=_most_points(partition))
         return walks
 
+    def gathers_at_home(self, positions: Positions, partition: Partition, counts: NoisyCounts) -> NDArray[np.bool_]:
+        """Whether the home cell of each row of ``positions`` has k noisy rows of its own: a walk that may not leave it tells."""
+        walks = replace(self, max_depth=0).walk(positions, partition, counts)
+        return np.asarray(walks.status == GATHERED)
+
     def outlier_scores(
         self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
     ) -> NDArray[np.float64]:
@@ -172,11 +178,13 @@ class _Walker:
         self, scorer: NearestCells, partition: Partition, counts: NoisyCounts, *, scores_only: bool = False
     ) -> None:
         assert isinstance(partition, Grid)
-        self.scores_only, self.most = scores_only, _most_points(partition)
+        self.scores_only, self.most, self.partition = scores_only, _most_points(partition), partition
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
-        self.table = kernel_table(counts)
-        self.stored = _stored_cells(scorer, partition, counts)
+        self.table, self.listed = kernel_table(counts), counts.listed() is not None
+        if self.listed:
+            self.rule = self.rule._replace(max_cells=_crossover(counts, partition) if scores_only else 1)
         self.results = new_results(0)
+        self.looking: StoredBuffers | None = None
 
     def __call__(self, positions: NDArray[np.uint32], scores: NDArray[np.float64]) -> None:
         """Scores of a chunk. How the walks went stays in ``results``."""
@@ -184,65 +192,69 @@ class _Walker:
         if n > len(self.results.score):
             self._make_buffers(max(n, min(4 * n, self.most)))
         positions = np.asfortranarray(positions)
-        if self.stored is None:
-            self._walk(positions, self.rule)
-        else:
-            self._walk_or_look(positions, *self.stored)
+        self._walk(positions)
+        if self.listed:
+            self._look_at_stored_cells(positions)
         scores[:] = self.results.score[:n]
 
-    def _walk(self, positions: NDArray[np.uint32], rule: Rule) -> None:
-        while not walk_points(positions, self.grid, self.table, rule, self.buffers, self.results):
+    def _walk(self, positions: NDArray[np.uint32]) -> None:
+        while not walk_points(positions, self.grid, self.table, self.rule, self.buffers, self.results):
             self.digits *= 2
             self.table = self.counts.table(self.digits)
             self._make_buffers(len(positions))
 
-    def _walk_or_look(self, positions: NDArray[np.uint32], cells: StoredCells, crossover: int) -> None:
-        """Walk up to the crossover. Where that was not enough look at the stored cells, and walk on only if these cannot tell."""
-        self._walk(positions, self.rule._replace(max_cells=crossover))
-        far = np.flatnonzero(self.results.status[: len(positions)] == CAPPED)
-        if not len(far):
+    def _look_at_stored_cells(self, positions: NDArray[np.uint32]) -> None:
+        """Go on where the walk from cell to cell was not enough. If not only scores matter, that is wherever home was not."""
+        status = self.results.status[: len(positions)]
+        left = np.flatnonzero(status == CAPPED if self.scores_only else status != GATHERED)
+        if not len(left):
             return
-        looking = new_stored_buffers(cells, self.rule.k)
-        walk_stored(
-            positions, far, self.grid, self.rule, cells, not self.scores_only, looking, self.buffers, self.results
-        )
-        far = far[self.results.status[far] == LEAVE]
-        if len(far):
-            kept = self.results
-            self._make_buffers(len(far))
-            self._walk(np.asfortranarray(positions[far]), self.rule)
-            for all_points, left in zip(kept, self.results, strict=True):
-                all_points[far] = left[: len(far)]
-            self._make_buffers(len(kept.score))
-            self.results = kept
+        cells = stored_cells(self.partition, self.counts)
+        assert cells is not None
+        if self.looking is None:
+            self.looking = new_stored_buffers(cells, self.grid, self.rule)
+        walk_stored(positions, left, self.grid, self.rule, cells, self.looking, self.buffers.ranks, self.results)
 
     def _make_buffers(self, n: int) -> None:
         self.results = new_results(n)
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
 
 
-def _stored_cells(scorer: NearestCells, grid: Grid, counts: NoisyCounts) -> tuple[StoredCells, int] | None:
-    """The stored cells of a holder, and how many cells to visit before looking at them; None if that never pays.
+def _crossover(counts: NoisyCounts, grid: Grid) -> int:
+    """How many cells to visit before a look at all stored cells takes less time."""
+    listed = counts.listed()
+    assert listed is not None
+    return max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
 
-    It pays only where ``max_cells`` cannot stop a walk: else all cells before the stored ones would have to be counted.
-    """
-    listed, rule = counts.listed(), scorer.rule()
-    if listed is None or rule.k > MOST_STORED_K or sum(grid.sizes) > MOST_TABLES:
-        return None
-    most = grid.most_within(scorer.max_depth)
-    deep = rule.max_depth < sum(grid.bins) and (rule.max_depth + 1) * grid.n_features >= MOST_STEPS
-    crossover = max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
-    if deep or crossover >= most or most > rule.max_cells:
+
+def stored_cells(grid: Grid, counts: NoisyCounts) -> StoredCells | None:
+    """The cells that a holder lists, decoded at their first use and kept beside it; None if any cell may count."""
+    listed = counts.listed()
+    if listed is None:
         return None
     known, cells = _decoded.get(counts, (None, None))
     if cells is None or known != grid:
-        bins = np.empty((grid.n_features, len(listed[0])), np.uint16)
-        high, low = np.ascontiguousarray(listed[0][:, 0]), np.ascontiguousarray(listed[0][:, 1])
-        decode_cells(high, low, grid.arrays().cells, bins)
-        first = np.append(0, np.cumsum(grid.sizes)).astype(np.int64)
-        cells = StoredCells(np.array(listed[0]), bins, np.array(listed[1]), first)
+        cells = _decode(grid, *listed)
         _decoded[counts] = (grid, cells)
-    return cells, crossover
+    return cells
+
+
+def _decode(grid: Grid, ids: CellIds, counts: NDArray[np.int64]) -> StoredCells:
+    index = np.empty((grid.n_features, len(ids)), np.uint32)
+    decode_cells(np.ascontiguousarray(ids[:, 0]), np.ascontiguousarray(ids[:, 1]), grid.arrays().cells, index)
+    bins = []
+    for own in index:
+        occupied, own[:] = np.unique(own, return_inverse=True)
+        bins.append(occupied.astype(np.int64))
+    first = np.append(0, np.cumsum([len(occupied) for occupied in bins])).astype(np.int64)
+    return StoredCells(index, np.concatenate(bins), first, np.array(counts, np.int64))
 
 
 _decoded: WeakKeyDictionary[Any, tuple[Grid, StoredCells]] = WeakKeyDictionary()
+
+
+def last_cell_within(position: NDArray[np.uint32], grid: Grid, max_depth: int) -> list[int]:
+    """The last cell of a walk that visits all cells within ``max_depth``, as one number for each feature."""
+    arrays, out = grid.arrays(), np.empty(grid.n_features, np.int64)
+    find_last_cell(position, arrays, max_depth, new_ranks(arrays, max_depth, 1), new_cost_table(arrays, max_depth), out)
+    return [int(cell) for cell in out]

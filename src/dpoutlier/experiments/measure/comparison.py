@@ -158,7 +158,7 @@ def _grid_twin(case: _Case, epsilon: float) -> Compared:
     reference = case.split.reference
     private = DETECTORS["DPGridKNN"](epsilon, case.bounds, reference.shape[1], case.n_hint, 0).fit(reference[:0])
     bins = private.model_.partition.to_json()["bins"]
-    twin = GridKNN(case.bounds, bins=bins, k=K, max_cells=MOST_CELLS).fit(reference)
+    twin = GridKNN(case.bounds, bins=bins, k=K, max_depth=None).fit(reference)
     return case.row(GRID_TWIN, twin.outlier_scores(case.split.points), epsilon=float(epsilon))
 
 
