@@ -198,12 +198,12 @@ def test_k_is_the_smallest_with_the_best_mean_over_splits_at_its_best_b():
         _row(k=60, auroc=1.0, control=True), _row(k=60, auroc=1.0, variant="far"),
         _row(k=60, auroc=1.0, algorithm="DP Grid", epsilon=1.25),
     ]  # fmt: skip
-    assert choose_k(rows) == {"heart": 10}
+    assert choose_k(rows, "printed") == {"heart": 10}
     plain = [
         _row(k=k, bins=None, algorithm=name, auroc=auroc) for k, name, auroc in ((3, "kNN", 0.6), (60, "wkNN", 0.7))
     ]
-    assert choose_k([*rows, *plain], ("kNN", "wkNN")) == {"heart": 60}
-    assert choose_k([*rows, *plain]) == {"heart": 10}
+    assert choose_k([*rows, *plain], "printed", ("kNN", "wkNN")) == {"heart": 60}
+    assert choose_k([*rows, *plain], "printed") == {"heart": 10}
 
 
 def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
@@ -219,7 +219,7 @@ def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
 
 def test_a_weighted_grid_may_decide():
     rows = [_row(k=3, auroc=0.6), _row(k=10, auroc=0.5), _row(k=10, algorithm="Grid-w", auroc=0.7)]
-    assert choose_k(rows) == {"heart": 10}
+    assert choose_k(rows, "printed") == {"heart": 10}
     noisy = [row._replace(algorithm=f"DP {row.algorithm}", epsilon=1.25, k=3, bins=row.k) for row in rows]
     assert choose_bins(noisy, "printed", 1.25, {"heart": 3}) == {"heart": 10}
 

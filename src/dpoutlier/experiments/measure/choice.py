@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from dpoutlier.experiments.measure.rows import Row
-from dpoutlier.experiments.measure.variants import PRINTED
 
 __all__ = ["Choice", "choose_bins", "choose_k"]
 
@@ -20,7 +19,7 @@ class Choice:
     """What was chosen for each data set."""
 
     k: dict[str, int] = field(default_factory=dict)
-    """At which a grid without noise is best."""
+    """At which the walk of the private grid is best without noise."""
     bins: dict[tuple[str, str], int] = field(default_factory=dict)
     """By data set and variant."""
     other_k: dict[str, int] = field(default_factory=dict)
@@ -29,12 +28,12 @@ class Choice:
     """With that k, as printed."""
 
 
-def choose_k(rows: Iterable[Row], by: tuple[str, str] = ("Grid", "Grid-w")) -> dict[str, int]:
+def choose_k(rows: Iterable[Row], variant: str, by: tuple[str, str] = ("Grid", "Grid-w")) -> dict[str, int]:
     """For each data set the k at which a non-private grid, basic or weighted, is best at its best b; or k-NN. Mean over splits."""
     means = _means(
         (row.dataset, row.k, (row.bins, row.algorithm), row)
         for row in rows
-        if row.variant == PRINTED and row.algorithm in by and not row.control
+        if row.variant == variant and row.algorithm in by and not row.control
     )
     return {dataset: _smallest_best(by_k) for dataset, by_k in means.items()}
 

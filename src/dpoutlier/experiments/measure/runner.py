@@ -73,7 +73,7 @@ def run_study(
                 rows.extend(rows_of_table(table))
 
         run("without noise", exact_tasks(study))
-        k, other_k = choose_k(rows), choose_k(rows, ("kNN", "wkNN"))
+        k, other_k = choose_k(rows, "limited"), choose_k(rows, PRINTED, ("kNN", "wkNN"))
         if figures_only:
             run("over all b", _printed(study, k))
             choice = Choice(k, _chosen_bins(study, rows, k))

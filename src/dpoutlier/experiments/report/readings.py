@@ -75,7 +75,7 @@ def readings_of(results: Results, summary: Summary) -> list[Reading]:
         for variant, (open_choice, text, short) in VARIANTS.items()
     ]
     other = View(summary, k=choice.other_k, chosen=choice.other_bins)
-    text = "the one at which plain k-NN is best, instead of a grid without noise"
+    text = "the one at which plain k-NN is best, instead of the walk of the private grid without noise"
     found.append(Reading("k", "k", text, "k by plain k-NN", other))
     by_epsilon = {
         epsilon: choose_bins(results.rows, PRINTED, epsilon, choice.k)
