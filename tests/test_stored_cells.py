@@ -167,6 +167,13 @@ def test_the_last_cell_is_found_among_many_bins_too(bins, data):
     assert tuple(found) == last_cell(point, bins, max_depth)
 
 
+def test_the_last_cell_of_two_at_the_same_cost_is_the_one_of_more_steps():
+    """From the upper edge of its bin a point has as far to the bin below as to the second one above."""
+    point = 2 * 2**32 // 5
+    assert naive.cost(point, 5, 0) == naive.cost(point, 5, 3)
+    assert last_cell_within(np.array([point], np.uint32), Grid((5,)), 2) == [3] == list(last_cell((point,), (5,), 2))
+
+
 def test_the_last_cell_at_a_depth_in_the_thousands():
     bins, point = (1500, 3, 801), (5, 2**31, 2**32 - 9)
     for max_depth in (1400, 2299, 2300, 2**40):

@@ -100,12 +100,13 @@ def order_of_walk(
     position: NDArray[np.uint32], grid: Grid, counts: NoisyCounts, scorer: NearestCells, visited: int, *, gathered: bool
 ) -> Order:
     """The cells of a walk, as far as its score needs them: none but home if that is the diameter, whatever it visited."""
-    cells = stored_cells(grid, counts)
-    if not gathered and not scorer.weighted and scorer.exhausted == "outlying":
+    only_the_end = not gathered and not scorer.weighted
+    if only_the_end and scorer.exhausted == "outlying":
         return first_cells(position, grid, scorer, 1)
+    cells = stored_cells(grid, counts)
     if cells is None:
         return first_cells(position, grid, scorer, visited)
-    if not gathered and not scorer.weighted:
+    if only_the_end:
         return last_cell_alone(position, grid, scorer)
     return first_stored_cells(position, grid, scorer, cells, visited)
 
