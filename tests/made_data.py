@@ -14,6 +14,7 @@ TINY = Study(
     splits=2,
     seeds=2,
     reading_seeds=2,
+    control_seeds=2,
     ks=(3, 5),
     bins=(2, 3, 10),
     epsilons=(5, 1.25, 0.3, 0.15, 0.015),

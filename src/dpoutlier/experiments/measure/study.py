@@ -48,6 +48,7 @@ class Study:
     seeds: int = 10
     reading_seeds: int = 3
     """Of other readings than the paper as printed."""
+    control_seeds: int = 10
     ks: tuple[int, ...] = (3, 10, 30, 60)
     bins: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
     epsilons: tuple[float, ...] = (5, 2.5, 1.25, 0.6, 0.3, 0.15, 0.075, 0.035, 0.015)
@@ -70,8 +71,9 @@ QUICK = Study(
     splits=2,
     seeds=2,
     reading_seeds=1,
+    control_seeds=1,
     bins=(2, 3, 10),
-    answers=5_000,
+    answers=2_000,
     tables=tuple(table.name for table in PUBLIC_TABLES if table.name not in LARGE_TABLES),
     compared_epsilons=(5, 0.3),
 )
@@ -129,7 +131,7 @@ def sweep_tasks(study: Study, k: dict[str, int], other_k: dict[str, int]) -> lis
         what, sweep = (name, split, (k[name],), bins), (study.sweep_epsilon,)
         tasks += [
             Task("private", PRINTED, *what, study.epsilons, study.seeds),
-            Task("private", PRINTED, *what, sweep, study.seeds, control=True),
+            _control(study, Task("private", PRINTED, *what, sweep, study.seeds)),
             *(Task("private", variant, *what, sweep, study.seeds_of(variant)) for variant in WALKED),
             *(Task("exact", variant, *what) for variant in EXACT),
         ]
@@ -154,7 +156,7 @@ def figure_tasks(study: Study, choice: Choice) -> list[Task]:
     tasks = []
     for name, split in product(study.sets, range(study.splits)):
         k, bins = (choice.k[name],), choice.bins[name, PRINTED]
-        tasks.append(Task("private", PRINTED, name, split, k, bins, _rest(study), study.seeds, control=True))
+        tasks.append(_control(study, Task("private", PRINTED, name, split, k, bins, _rest(study), study.seeds)))
     return tasks
 
 
@@ -178,7 +180,7 @@ def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task
     b = {variant: choice.bins[name, variant] for variant in TUNED}
     assert public is not None
     tasks = [
-        Task("private", PRINTED, *where, k, bins, rest, study.seeds, control=True)
+        _control(study, Task("private", PRINTED, *where, k, bins, rest, study.seeds))
         for bins in sorted({b[PRINTED], b["far"], b["penalty"]})
     ]
     tasks += [Task("private", variant, *where, k, b[variant], rest, study.seeds_of(variant)) for variant in WALKED]
@@ -188,21 +190,25 @@ def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task
         other = (choice.other_k[name],)
         tasks.append(Task("private", PRINTED, *where, other, choice.other_bins[name], rest, study.reading_seeds))
     tasks += [
-        Task("private", variant, *where, k, b[variant], study.epsilons, study.seeds_of(variant), control=True)
+        _control(study, Task("private", variant, *where, k, b[variant], study.epsilons, study.seeds_of(variant)))
         for variant in ("point", "exact-noise", "declared")
+    ]
+    ours = [
+        Task("private", "declared-point", *where, k, b["declared"], study.epsilons, study.seeds),
+        Task("private", "public", *where, (public,), None, study.epsilons, study.seeds),
     ]
     return [
         *tasks,
         Task("plain", "scaled", *where, k),
         Task("plain", "declared", *where, k),
-        *_with_control(Task("private", "declared-point", *where, k, b["declared"], study.epsilons, study.seeds)),
         Task("plain", "public", *where, (public,)),
-        *_with_control(Task("private", "public", *where, (public,), None, study.epsilons, study.seeds)),
+        *ours,
+        *(_control(study, task) for task in ours),
     ]
 
 
-def _with_control(task: Task) -> tuple[Task, Task]:
-    return task, replace(task, control=True)
+def _control(study: Study, task: Task) -> Task:
+    return replace(task, control=True, seeds=min(task.seeds, study.control_seeds))
 
 
 COST = {
