@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
+from dpoutlier import GridKNN
 from dpoutlier.holders.dense import DenseCounts
 from dpoutlier.holders.exact import ExactCounts
 from dpoutlier.holders.holder import noisy_counts
@@ -337,3 +338,14 @@ def test_statuses_tell_how_walks_ended():
         "capped": NearestCells(k=5, max_depth=None, max_cells=3).walk(at_end, Grid((5,)), counts).status[0],
     }
     assert status == {"gathered": 0, "ran out": 1, "capped": 2}
+
+
+@pytest.mark.parametrize(
+    ("upper", "bins", "expected"), [(4, 4, [0, 1, 2, 3]), (3, 3, [0, 0, 1]), (6, 6, [0, 0, 1, 3, 3, 4])]
+)
+def test_values_on_the_edges_of_bins_go_where_the_docs_say(upper, bins, expected):
+    """docs/how-it-works.md, and the docstring of DPGridKNN."""
+    for value, wanted in enumerate(expected):
+        grid = GridKNN((0, upper), bins=bins, k=1).fit([[float(value)]])
+        assert cell_numbers(grid.model_.counts.ids) == [wanted]
+        assert wanted == (value if value * 2**32 % bins == 0 else value - 1)

@@ -125,7 +125,9 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Noisy rows to gather.
     bins : int, sequence of int, or "auto"
         Bins per feature; "auto" takes them from ``n_hint``, epsilon and the number of features. Where a feature has levels,
-        they are its bins, whatever is said here.
+        they are its bins, whatever is said here. A value on the edge of two bins goes up or down, always the same way: of
+        bounds (0, 4) and 4 bins the value 1 is in the second bin, of (0, 3) and 3 bins in the first. So give whole numbers from 0
+        to 10 bounds halfway between, (-0.5, 10.5).
     weighted : bool
         Sum of count times distance, instead of the last distance.
     distance : {"cell", "point"}
