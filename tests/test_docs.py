@@ -29,6 +29,17 @@ def test_links_to_files_lead_somewhere(page):
         assert "://" in target or (page.parent / target).exists(), target
 
 
+def test_the_paper_s_page_names_files_and_functions_that_exist():
+    """`guarantee.py: sensitivity` is a name that `src/dpoutlier/guarantee.py` defines."""
+    page = (ROOT / "docs/paper-to-code.md").read_text().split("## The authors")[0]
+    named = re.findall(r"`([\w/]+\.py)(?:: (\w+))?`", page)
+    assert len(named) > 40
+    for path, name in named:
+        below = ROOT if path.startswith("tests") else ROOT / "src/dpoutlier"
+        code = (below / path).read_text()
+        assert not name or re.search(rf"^(?:def|class) {name}\b|^{name}\b", code, re.MULTILINE), (path, name)
+
+
 def test_every_mark_of_the_proof_is_in_the_code_and_every_test_that_it_names_exists():
     proof = (ROOT / "src/dpoutlier/trusted/PROOF.md").read_text()
     code = "".join(path.read_text() for path in (ROOT / "src/dpoutlier/trusted").glob("*.py"))

@@ -2,8 +2,10 @@
 
 import csv
 import re
+import runpy
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -256,6 +258,18 @@ def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(writ
     same = [name for name in names if name.name != "report.html" and name.stem != "attack"]
     assert (len(names), len(same)) == (33, 29)
     assert all((tmp_path / name).read_bytes() == (folder / name).read_bytes() for name in same)
+
+
+def test_the_page_of_the_docs_is_made_from_the_tables(written, tmp_path):
+    """docs/make_reproduction.py: each of its look-ups finds one line."""
+    folder, found = written
+    maker = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_reproduction.py"))
+    maker["main"](folder, tmp_path)
+    text = (tmp_path / "reproduction.md").read_text()
+    for one in found.judgements:
+        assert f"| {one.claim.text} | **{one.verdict}** | {one.figure} |" in text
+    for picture in re.findall(r"\]\((reproduction-\w+\.png)\)", text):
+        assert (tmp_path / picture).read_bytes()[1:4] == b"PNG"
 
 
 def test_names_are_escaped(tiny_results):
