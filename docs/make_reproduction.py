@@ -98,8 +98,12 @@ class Run:
 
 
 def main(folder: Path, to: Path = HERE) -> None:
-    environment = Environment(  # noqa: S701 - Markdown, and our own tables
-        loader=FileSystemLoader(HERE), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    environment = Environment(
+        loader=FileSystemLoader(HERE),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - Markdown
     )
     page = environment.get_template("reproduction.md.j2").render(run=Run(folder))
     (to / "reproduction.md").write_text(page + "\n")
