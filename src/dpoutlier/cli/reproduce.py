@@ -156,10 +156,7 @@ def _table(written: "Written") -> "Table":
 
     from dpoutlier.experiments.report.judgements import tally  # noqa: PLC0415
 
-    verdicts = tally(written.judgements)
-    title = f"{len(written.judgements)} claims of the paper: " + ", ".join(
-        f"{n} {name}" for name, n in verdicts.items()
-    )
+    title = f"Of {len(written.judgements)} claims of the paper {tally(written.judgements)}"
     table = Table(title=title, title_justify="left", show_lines=True)
     for name in ("claim", "verdict", "figure as printed", "otherwise"):
         table.add_column(name)

@@ -6,13 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.report.claims import CLAIMS, DEPENDS, FAILS, HOLDS, Claim
+from dpoutlier.experiments.report.claims import CLAIMS, DEPENDS, FAILS, HOLDS, OPEN, Claim
 from dpoutlier.experiments.report.judging import Finding
 from dpoutlier.experiments.report.readings import Reading, readings_of
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
 
 __all__ = ["Judgement", "judge_claims", "tally"]
+
+
+PLURAL = {HOLDS: "hold", DEPENDS: "depend on the reading", FAILS: "fail", OPEN: "are open"}
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,10 @@ def judge_claims(results: Results, summary: Summary) -> list[Judgement]:
     return [_judged(claim, readings, summary) for claim in CLAIMS if set(claim.sets) <= set(results.study.sets)]
 
 
-def tally(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """How many claims have each verdict."""
+def tally(judgements: Iterable[Judgement]) -> str:
+    """How many claims have each verdict, in words."""
     verdicts = [one.verdict for one in judgements]
-    return {verdict: verdicts.count(verdict) for verdict in dict.fromkeys([HOLDS, DEPENDS, FAILS, *verdicts])}
+    return ", ".join(f"{verdicts.count(verdict)} {words}" for verdict, words in PLURAL.items())
 
 
 def _judged(claim: Claim, readings: list[Reading], summary: Summary) -> Judgement:
