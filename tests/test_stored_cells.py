@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import naive
 from dpoutlier import GridKNN
 from dpoutlier.axes import Axis, level_position, plain
+from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.experiments.measure.datasets import dataset_named
 from dpoutlier.experiments.measure.protocol import bounds_widened, split_rows
 from dpoutlier.experiments.measure.sources import load_dataset
@@ -298,3 +299,14 @@ def test_made_rows_on_a_grid_of_10_to_the_30_cells(rule, max_depth, k):
     ids = np.unique(grid.cells(rows)[:, 0, :], axis=0)
     holder = ExactCounts(ids, rng.integers(1, 4, len(ids)))
     checked_on_many_cells(grid, holder, points, {**RULE, **rule, "k": k, "max_depth": max_depth})
+
+
+def test_a_last_cell_too_many_steps_away_is_refused_with_the_remedy():
+    detector = GridKNN((0, 1), bins=[2**24, 3], k=5, max_depth=10**6, exhausted="as-printed").fit([[0.1, 0.2]])
+    with pytest.raises(
+        InvalidParameterError, match=r"max_depth must be None, or at most 349,525 on this grid .* got 1000000"
+    ):
+        detector.outlier_scores([[0.5, 0.5]])
+    for change in ({"max_depth": None}, {"exhausted": "outlying"}, {"weighted": True}):
+        assert np.isfinite(detector.set_params(**change).fit([[0.1, 0.2]]).outlier_scores([[0.5, 0.5]])).all()
+        detector.set_params(max_depth=10**6, exhausted="as-printed", weighted=False)

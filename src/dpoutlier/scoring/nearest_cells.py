@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, one_of, optional_at_least, true_or_false
+from dpoutlier._validate import at_least_one, bad, one_of, optional_at_least, true_or_false
 from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
 from dpoutlier.kernels.ranks import new_ranks
@@ -30,6 +30,7 @@ NO_LIMIT = 2**40
 MOST_POSITIONS = 2**15
 LEAST_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
+MOST_STEPS_LEFT = 2**20  # times features, of the table in which the last cell of a walk is found
 MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
@@ -182,6 +183,7 @@ class _Walker:
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
         self.table, self.listed = kernel_table(counts), counts.listed() is not None
         if self.listed:
+            _check_last_cell(scorer, partition)
             self.rule = self.rule._replace(max_cells=_crossover(counts, partition) if scores_only else 1)
         self.results = new_results(0)
         self.looking: StoredBuffers | None = None
@@ -218,6 +220,18 @@ class _Walker:
     def _make_buffers(self, n: int) -> None:
         self.results = new_results(n)
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
+
+
+def _check_last_cell(scorer: NearestCells, grid: Grid) -> None:
+    """Refuse to look for the last cell among more steps than there is room and time for."""
+    depth, scored = scorer.max_depth, scorer.exhausted == "as-printed" and not scorer.weighted
+    if scored and depth is not None and depth < sum(grid.sizes) and depth * (grid.n_features + 1) > MOST_STEPS_LEFT:
+        raise bad(
+            "max_depth",
+            f"None, or at most {MOST_STEPS_LEFT // (grid.n_features + 1):,} on this grid with exhausted='as-printed'",
+            depth,
+            "Without a limit, or with exhausted='outlying', any grid is scored at once.",
+        )
 
 
 def _crossover(counts: NoisyCounts, grid: Grid) -> int:
