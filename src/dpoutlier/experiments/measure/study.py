@@ -48,7 +48,7 @@ class Study:
     seeds: int = 10
     reading_seeds: int = 3
     """Of other readings than the paper as printed."""
-    control_seeds: int = 10
+    control_seeds: int = 5
     ks: tuple[int, ...] = (3, 10, 30, 60)
     bins: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
     epsilons: tuple[float, ...] = (5, 2.5, 1.25, 0.6, 0.3, 0.15, 0.075, 0.035, 0.015)
