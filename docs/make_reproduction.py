@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from dpoutlier.experiments.measure.study import FULL
 from dpoutlier.experiments.report.wording import decimals, title_of
 
 HERE = Path(__file__).parent
@@ -28,13 +29,13 @@ class Run:
         self.claims: list[dict[str, Any]] = texts["claims"].to_dict("records")
 
     def readings(self) -> list[dict[str, Any]]:
-        """Each once, as printed first."""
+        """Each once, the base reading first."""
         return self.tables["readings"].drop_duplicates("reading").to_dict("records")
 
-    def figure(self, claim: str, reading: str = "printed") -> str:
+    def figure(self, claim: str, reading: str = "base") -> str:
         return str(self._finding(claim, reading)["figure"])
 
-    def holds(self, claim: str, reading: str = "printed") -> str:
+    def holds(self, claim: str, reading: str = "base") -> str:
         return "holds" if self._finding(claim, reading)["holds"] else "fails"
 
     def held(self, verdict: str) -> int:
@@ -89,10 +90,14 @@ class Run:
         table = self.tables["attack"]
         return f"{100 * table[table.queries == queries][column].iloc[0]:.1f}"
 
+    def attack_error(self) -> str:
+        """Of the share of right guesses with noise that is kept, in per cent."""
+        return f"{50 / FULL.answers**0.5:.1f}"
+
     def splits_of(self, dataset: str) -> str:
         """The least and the largest AUROC of plain k-NN over the splits, from every single run."""
         rows = pd.read_parquet(self.folder / "results.parquet")
-        mine = rows[(rows.dataset == dataset) & (rows.variant == "printed") & (rows.algorithm == "kNN") & ~rows.control]
+        mine = rows[(rows.dataset == dataset) & (rows.variant == "base") & (rows.algorithm == "kNN") & ~rows.control]
         values = mine[mine.k == self.k(dataset)].auroc
         return f"{decimals(values.min())} to {decimals(values.max())}"
 

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpoutlier
-from dpoutlier import DPForest, DPGridKNN
+from dpoutlier import DPForest, DPGridKNN, GridKNN
 from dpoutlier.detectors.as_in_paper import unsafe_bounds
 from dpoutlier.detectors.partitioned import FLOAT, LEAKED
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.partitions.grid import Grid
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
 COLUMNS = st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=30).map(np.array)
@@ -63,6 +64,7 @@ def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
         detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, b=5, weighted=True)
     assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {reason}" for reason in (LEAKED, FLOAT)]
     assert (detector.k, detector.bins, detector.weighted, detector.max_depth) == (10, 5, True, 4)
+    assert detector.max_cells > Grid((10,) * 30).most_within(4)
     assert (detector.exhausted, detector.distance) == ("as-printed", "cell")
     assert detector.guarantee_.voided_by == (LEAKED, FLOAT)
     assert not detector.publishable
@@ -89,6 +91,15 @@ def test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_fr
     with pytest.warns(UnsafeWarning, match="the bounds were taken from the reference rows"):
         again.fit(ROWS)
     assert again.guarantee_.voided_by == (LEAKED,)
+
+
+def test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds(tmp_path):
+    path = GridKNN(unsafe_bounds(ROWS), bins=5).fit(ROWS).save(tmp_path / "twin")
+    bounds = dpoutlier.load(path, secret=True).estimator().bounds
+    assert repr(bounds).endswith(", leaked)")
+    with pytest.warns(UnsafeWarning, match="the bounds were taken from the reference rows"):
+        fitted = DPGridKNN(1, bounds=bounds, bins=5).fit(ROWS)
+    assert fitted.guarantee_.voided_by == (LEAKED,)
 
 
 def test_leaked_bounds_cannot_be_charged_to_a_ledger(tmp_path):

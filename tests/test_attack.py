@@ -13,7 +13,7 @@ from dpoutlier.experiments.measure.study import Task
 from made_data import made
 
 pytestmark = pytest.mark.slow
-TASK = Task("attack", "printed", "heart", 0, (5,), 3, (0.5,), answers=4_000)
+TASK = Task("attack", "base", "heart", 0, (5,), 3, (0.5,), answers=4_000)
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def test_the_two_worlds_differ_by_the_one_row_that_is_asked_for(monkeypatch):
             seen.append((self.seed, self.rows, query))
             return np.zeros(1)
 
-    monkeypatch.setattr(attack.variant_named("printed").__class__, "private", lambda *_, seed, **__: Spy(seed))
-    run_attack(Task("attack", "printed", "heart", 0, (5,), 3, (0.5,), answers=3), made("heart"))
+    monkeypatch.setattr(attack.variant_named("base").__class__, "private", lambda *_, seed, **__: Spy(seed))
+    run_attack(Task("attack", "base", "heart", 0, (5,), 3, (0.5,), answers=3), made("heart"))
     reference = split_rows(made("heart"), 0).reference
     assert len({seed for seed, _, _ in seen}) == len(seen) == 6
     with_row, without = seen[0][1], seen[-1][1]

@@ -85,11 +85,11 @@ def _expected(dataset, metric, *, bins=None, epsilon=None):
         else:
             places = [(b, None) for b in TINY.bins] if bins is None else [(bins, None)] * 2
         return [
-            number(dataset, "printed", algorithm, metric, control=control, bins=b, epsilon=value) for b, value in places
+            number(dataset, "base", algorithm, metric, control=control, bins=b, epsilon=value) for b, value in places
         ]
 
     plain = {
-        (GREEN, dash): [number(dataset, "printed", name, metric)] * 2 for name, dash in (("kNN", "-"), ("wkNN", "--"))
+        (GREEN, dash): [number(dataset, "base", name, metric)] * 2 for name, dash in (("kNN", "-"), ("wkNN", "--"))
     }
     looks = {
         ("Grid", False): (RED, "-"),
@@ -111,7 +111,7 @@ def _same(found, expected):
 def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
     figures = {name: draw_plot(name, apart).figure for name in PLOTS}
     for i, dataset in enumerate(TINY.sets):
-        bins = BINS[dataset, "printed"]
+        bins = BINS[dataset, "base"]
         left, right = figures["figure1"].axes[2 * i : 2 * i + 2]
         _same(_curves(left), _expected(dataset, "auroc", epsilon=1.25))
         _same(_curves(right), _expected(dataset, "auroc", bins=bins))
@@ -121,7 +121,7 @@ def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
         _same(_curves(left), _expected(dataset, "ap", bins=bins))
         _same(_curves(right), _expected(dataset, "p_at_n", bins=bins))
         looks = {
-            (BLUE, "-"): ("printed", "printed", False), (BLUE, ":"): ("printed", "printed", True),
+            (BLUE, "-"): ("base", "base", False), (BLUE, ":"): ("base", "base", True),
             (RED, "-"): ("point", "point", False), (RED, ":"): ("point", "point", True),
             (PURPLE, "-"): ("declared-point", "declared", False), (PURPLE, ":"): ("declared-point", "declared", True),
         }  # fmt: skip
@@ -136,7 +136,7 @@ def test_each_curve_of_the_paper_s_figures_is_what_its_legend_says(apart):
         }
         found = _curves(figures["point"].axes[i])
         found.pop((GREY, ":"))  # the guide at .5
-        _same(found, expected | {(GREEN, "-"): [number(dataset, "printed", "kNN", "auroc")] * 2})
+        _same(found, expected | {(GREEN, "-"): [number(dataset, "base", "kNN", "auroc")] * 2})
 
 
 def test_nothing_drawn_leaves_its_panel(summary):
@@ -167,7 +167,7 @@ def test_bars_are_the_spread_that_the_caption_names(summary):
         ]
         assert _bars(figures["ladder"].axes[i]) == pytest.approx(sorted(steps), abs=1e-8)
         noise = [
-            summary.entry(summary.key(dataset, "printed", algorithm, epsilon=epsilon, control=control), "ap").sd_noise
+            summary.entry(summary.key(dataset, "base", algorithm, epsilon=epsilon, control=control), "ap").sd_noise
             for algorithm in ("DP Grid", "DP Grid-w")
             for control in (False, True)
             for epsilon in TINY.epsilons
@@ -185,7 +185,7 @@ def test_the_ladder_figure_has_each_step_and_control(apart):
             if line.get_marker() == "o"
         }
         expected = set()
-        for step in ("printed", "far", "exact-noise", "declared", "public"):
+        for step in ("base", "far", "exact-noise", "declared", "public"):
             for epsilon, colour in ((5, BLUE), (1.25, RED), (0.3, PURPLE)):
                 what = {"bins": BINS[dataset, step]} if step != "public" else {"bins": BY_RULE[epsilon], "k": 10}
                 for control in (False, True):

@@ -21,7 +21,18 @@ from made_data import made
 
 DEPTHS = {"limited": (4, 4), "endless": (None, None)}
 """Of walks without noise and with it, where they are not (None, 4)."""
-PRIVATE = ("printed", "endless", "point", "scaled", "ranged", "exact-noise", "declared", "declared-point", "public")
+PRIVATE = (
+    "base",
+    "endless",
+    "point",
+    "scaled",
+    "ranged",
+    "text",
+    "exact-noise",
+    "declared",
+    "declared-point",
+    "public",
+)
 
 
 def _case(variant, split=0, name="heart"):
@@ -35,12 +46,12 @@ def _case(variant, split=0, name="heart"):
     if variant == "ranged":
         return data, parts, (low, high)
     mean = rows.mean(axis=0)
-    reach = abs(rows - (0 if variant == "scaled" else mean)).max(axis=0)
+    reach = abs(rows - (0 if variant in {"scaled", "text"} else mean)).max(axis=0)
     return data, parts, (mean - reach, mean + reach)
 
 
 @pytest.mark.parametrize("bins", [2, 5, 17])
-@pytest.mark.parametrize("name", ["printed", "limited", "point", "scaled", "ranged"])
+@pytest.mark.parametrize("name", ["base", "limited", "point", "scaled", "ranged", "text"])
 def test_exact_rows_are_what_the_library_gives_for_every_k(name, bins):
     data, split, bounds = _case(name)
     rows = run_exact(Task("exact", name, "heart", 0, (1, 3, 60), bins), data)
@@ -51,7 +62,7 @@ def test_exact_rows_are_what_the_library_gives_for_every_k(name, bins):
             k=row.k,
             bins=bins,
             weighted=row.algorithm == "Grid-w",
-            distance="point" if name == "point" else "cell",
+            distance="point" if name in {"point", "text"} else "cell",
             exhausted="as-printed",
             max_depth=DEPTHS.get(name, (None, 4))[0],
         ).fit(split.reference[:0] if row.control else split.reference)
@@ -69,7 +80,7 @@ def test_private_rows_are_what_the_library_gives(name, dataset, number, control)
     data, split, bounds = _case(name, number, dataset)
     bins = None if name == "public" else 4
     rows = run_private(Task("private", name, dataset, number, (10,), bins, (1.25,), 2, control=control), data)
-    shared = {"printed": ["far", "penalty"], "ranged": ["code"]}.get(name, [])
+    shared = {"base": ["far", "penalty"], "ranged": ["ranged-penalty"]}.get(name, [])
     assert {row.variant for row in rows} == {name, *shared}
     assert len(rows) == 4 * (1 + len(shared))
     for row in rows:
@@ -78,7 +89,11 @@ def test_private_rows_are_what_the_library_gives(name, dataset, number, control)
             warnings.simplefilter("ignore", UnsafeWarning)
             detector.fit(split.reference[:0] if control else split.reference)
         walks = detector.walk(split.points)
-        scores = walks.scores if row.variant not in {"penalty", "code"} else np.where(walks.status > 0, 2, walks.scores)
+        scores = (
+            walks.scores
+            if row.variant not in {"penalty", "ranged-penalty"}
+            else np.where(walks.status > 0, 2, walks.scores)
+        )
         assert (row.auroc, row.ap, row.p_at_n) == pytest.approx(quality(split.outlying, scores), abs=1e-12)
         assert row.control is control
 
@@ -94,7 +109,7 @@ def _spelled_out(row, name, bounds, bins, n):
         k=10,
         weighted=row.algorithm == "DP Grid-w",
         neighbours="add-or-remove-one" if floating else "replace-one",
-        distance="point" if name in {"point", "declared-point"} else "cell",
+        distance="point" if name in {"point", "text", "declared-point"} else "cell",
         exhausted="outlying" if row.variant == "far" or not floating else "as-printed",
         holder="keyed",
         max_depth=depth,
@@ -107,7 +122,7 @@ def _spelled_out(row, name, bounds, bins, n):
 @settings(max_examples=25)
 @given(st.integers(2, 12), st.integers(1, 80), st.booleans(), st.sampled_from([5, 0.3, 0.015]))
 def test_another_rule_from_a_walk_as_printed_is_that_rule(bins, k, weighted, epsilon):
-    _, split, bounds = _case("printed")
+    _, split, bounds = _case("base")
     walks = {}
     for exhausted in ("as-printed", "outlying"):
         detector = DPGridKNN(
@@ -141,7 +156,7 @@ def test_the_control_meets_the_same_noise():
 
 
 def test_plain_rows_have_a_control_that_knows_nothing():
-    rows = run_plain(Task("plain", "printed", "pima", 0, (3, 5)), made("pima"))
+    rows = run_plain(Task("plain", "base", "pima", 0, (3, 5)), made("pima"))
     assert [(row.algorithm, row.k, row.control) for row in rows[:4]] == [
         ("kNN", 3, False), ("kNN", 3, True), ("wkNN", 3, False), ("wkNN", 3, True),
     ]  # fmt: skip
@@ -172,7 +187,12 @@ def test_what_a_variant_shares_it_would_run_alike():
                 assert (variant.private_depth, variant.float_noise) == (one.private_depth, one.float_noise)
                 assert variant.exhausted == one.exhausted or variant in variants_from(other)
             if part == "plain":
-                assert (variant.leaked_bounds, one.bounds) in {(True, "centre-first"), (False, "declared")}
+                assert (variant.bounds, one.bounds) in {
+                    ("centre-first", "centre-first"),
+                    ("range", "centre-first"),  # another grid in the same space
+                    ("as-printed", "as-printed"),
+                    ("declared", "declared"),
+                }
 
 
 def test_the_study_is_the_paper_s():
@@ -185,7 +205,7 @@ def test_the_study_is_the_paper_s():
 
 
 def _row(**what):
-    base = Row("heart", "printed", "Grid", False, 3, 2, None, 0, None, 0.0, 0.5, 0.5, 0.5)
+    base = Row("heart", "base", "Grid", False, 3, 2, None, 0, None, 0.0, 0.5, 0.5, 0.5)
     return base._replace(**what)
 
 
@@ -198,12 +218,12 @@ def test_k_is_the_smallest_with_the_best_mean_over_splits_at_its_best_b():
         _row(k=60, auroc=1.0, control=True), _row(k=60, auroc=1.0, variant="far"),
         _row(k=60, auroc=1.0, algorithm="DP Grid", epsilon=1.25),
     ]  # fmt: skip
-    assert choose_k(rows, "printed") == {"heart": 10}
+    assert choose_k(rows, "base") == {"heart": 10}
     plain = [
         _row(k=k, bins=None, algorithm=name, auroc=auroc) for k, name, auroc in ((3, "kNN", 0.6), (60, "wkNN", 0.7))
     ]
-    assert choose_k([*rows, *plain], "printed", ("kNN", "wkNN")) == {"heart": 60}
-    assert choose_k([*rows, *plain], "printed") == {"heart": 10}
+    assert choose_k([*rows, *plain], "base", ("kNN", "wkNN")) == {"heart": 60}
+    assert choose_k([*rows, *plain], "base") == {"heart": 10}
 
 
 def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
@@ -213,15 +233,15 @@ def test_b_is_the_smallest_with_the_best_mean_at_the_epsilon_of_the_sweep():
         _row(bins=5, auroc=0.9, **{**noisy, "epsilon": 5}), _row(bins=6, auroc=0.9, k=10, **noisy),
         _row(bins=7, auroc=0.9, control=True, **noisy),
     ]  # fmt: skip
-    assert choose_bins(rows, "printed", 1.25, {"heart": 3}) == {"heart": 3}
-    assert choose_bins(rows, "printed", 5, {"heart": 3}) == {"heart": 5}
+    assert choose_bins(rows, "base", 1.25, {"heart": 3}) == {"heart": 3}
+    assert choose_bins(rows, "base", 5, {"heart": 3}) == {"heart": 5}
 
 
 def test_a_weighted_grid_may_decide():
     rows = [_row(k=3, auroc=0.6), _row(k=10, auroc=0.5), _row(k=10, algorithm="Grid-w", auroc=0.7)]
-    assert choose_k(rows, "printed") == {"heart": 10}
+    assert choose_k(rows, "base") == {"heart": 10}
     noisy = [row._replace(algorithm=f"DP {row.algorithm}", epsilon=1.25, k=3, bins=row.k) for row in rows]
-    assert choose_bins(noisy, "printed", 1.25, {"heart": 3}) == {"heart": 10}
+    assert choose_bins(noisy, "base", 1.25, {"heart": 3}) == {"heart": 10}
 
 
 def test_rows_and_tables_are_the_same_thing():

@@ -56,7 +56,8 @@ class Bounds:
         bought = f", {self._bought!r}" if self._bought is not None else ""
         cells = self._missing if isinstance(self._missing, bool) else sorted(self._missing, key=str)
         missing = f", missing={cells!r}" if cells else ""
-        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing})"
+        leaked = ", leaked" if self.leaked else ""
+        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing}{leaked})"
 
     @classmethod
     def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:

@@ -158,7 +158,7 @@ def _table(written: "Written") -> "Table":
 
     title = f"Of {len(written.judgements)} claims of the paper {tally(written.judgements)}"
     table = Table(title=title, title_justify="left", show_lines=True)
-    for name in ("claim", "verdict", "figure as printed", "otherwise"):
+    for name in ("claim", "verdict", "figure in the base reading", "otherwise"):
         table.add_column(name)
     for one in written.judgements:
         colour = COLOURS.get(one.verdict, "default")

@@ -14,6 +14,7 @@ from dpoutlier.detectors.grid import DPGridKNN
 
 __all__ = ["as_in_paper", "unsafe_bounds"]
 
+MOST_CELLS = 10**6  # more than lie within four steps in 30 features
 PREPROCESSING = ("centre-first", "as-printed", "range")
 
 
@@ -24,8 +25,8 @@ def as_in_paper(
 
     What leaks: the grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these
     numbers stay on a trusted server, so that only answers depend on them; here the model holds them. The noise is drawn in floating
-    point, and its scale 1 / epsilon promises 2 epsilon for the paper's own neighbours, which replace a row. For a private fit use
-    :class:`~dpoutlier.DPGridKNN` with declared bounds, or better :class:`~dpoutlier.DPForest`.
+    point, as in the authors' code, and its scale 1 / epsilon promises 2 epsilon for the paper's own neighbours, which replace a
+    row. For a private fit use :class:`~dpoutlier.DPGridKNN` with declared bounds, or better :class:`~dpoutlier.DPForest`.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ def as_in_paper(
         Noisy rows to gather; bins of each feature.
     weighted : bool
         DP Grid wk-NN, the weighted version.
-    preprocessing : {"centre-first", "as-printed"}
-        As the authors' code does it, or in the order of Section 4.1; see ``unsafe_bounds``.
+    preprocessing : {"centre-first", "as-printed", "range"}
+        In the order of the authors' code, in that of Section 4.1, or the range of the rows; see ``unsafe_bounds``.
 
     Returns
     -------
@@ -63,6 +64,7 @@ def as_in_paper(
         bins=b,
         weighted=weighted,
         exhausted="as-printed",
+        max_cells=MOST_CELLS,
         unsafe_float_laplace=True,
     ).fit(reference)
 

@@ -99,6 +99,10 @@ class PartitionedDetector(HoldsModel, Detector):
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
+    def _leak(self) -> list[str]:
+        """Why the bounds void a guarantee, if they do."""
+        return [LEAKED] if isinstance(self.bounds, Bounds) and self.bounds.leaked else []
+
     def _by_rule(self) -> bool:
         """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
         return False
@@ -126,7 +130,7 @@ class ExactDetector(PartitionedDetector):
             domain=domain,
             partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
-            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name),)),
+            guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name), *self._leak())),
             bounds_share=Fraction(repr(bounds_share or 0)),
             n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
@@ -152,7 +156,7 @@ class PrivateDetector(PartitionedDetector):
     def _guarantee(self) -> Guarantee:
         epsilon = as_epsilon(self.epsilon)
         voided = [INFINITE] if epsilon is None else []
-        voided += [LEAKED] if isinstance(self.bounds, Bounds) and self.bounds.leaked else []
+        voided += self._leak()
         voided += [SEEDED] if self.unsafe_seed is not None else []
         voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:

@@ -1,4 +1,4 @@
-"""The paper's noise, Laplace by floating point, kept to reproduce the paper and to show that it leaks (Mironov 2012)."""
+"""Laplace noise by floating point, as in the code of the paper's authors, kept to reproduce the paper and to show that it leaks (Mironov 2012)."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -25,7 +25,7 @@ class Choice:
     other_k: dict[str, int] = field(default_factory=dict)
     """At which plain k-NN is best."""
     other_bins: dict[str, int] = field(default_factory=dict)
-    """With that k, as printed."""
+    """With that k, in the base reading."""
 
 
 def choose_k(rows: Iterable[Row], variant: str, by: tuple[str, str] = ("Grid", "Grid-w")) -> dict[str, int]:

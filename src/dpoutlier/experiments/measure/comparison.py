@@ -1,4 +1,4 @@
-"""All detectors side by side: honest declared bounds, nothing tuned, and what a user would do instead."""
+"""All detectors side by side: declared bounds, nothing tuned, and what a user would do instead."""
 
 from __future__ import annotations
 

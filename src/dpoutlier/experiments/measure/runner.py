@@ -23,7 +23,7 @@ from dpoutlier.experiments.measure.study import (
     figure_tasks,
     sweep_tasks,
 )
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.measure.workers import workers
 
 __all__ = ["Results", "run_study"]
@@ -73,14 +73,14 @@ def run_study(
                 rows.extend(rows_of_table(table))
 
         run("without noise", exact_tasks(study))
-        k, other_k = choose_k(rows, "limited"), choose_k(rows, PRINTED, ("kNN", "wkNN"))
+        k, other_k = choose_k(rows, "limited"), choose_k(rows, BASE, ("kNN", "wkNN"))
         if figures_only:
-            run("over all b", _printed(study, k))
+            run("over all b", _of_base(study, k))
             choice = Choice(k, _chosen_bins(study, rows, k))
             run("at the chosen b", figure_tasks(study, choice))
         else:
             run("over all b", sweep_tasks(study, k, other_k))
-            other_bins = choose_bins(rows, PRINTED, study.sweep_epsilon, other_k)
+            other_bins = choose_bins(rows, BASE, study.sweep_epsilon, other_k)
             choice = Choice(k, _chosen_bins(study, rows, k), other_k, other_bins)
             run("at the chosen b", chosen_tasks(study, choice))
             run("all detectors", comparison_tasks(study))
@@ -99,8 +99,8 @@ def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple
     }
 
 
-def _printed(study: Study, k: dict[str, int]) -> list[Task]:
-    return [task for task in sweep_tasks(study, k, k) if task.variant == PRINTED]
+def _of_base(study: Study, k: dict[str, int]) -> list[Task]:
+    return [task for task in sweep_tasks(study, k, k) if task.variant == BASE]
 
 
 def _expected_work(study: Study, *, figures_only: bool) -> list[float]:
@@ -109,7 +109,7 @@ def _expected_work(study: Study, *, figures_only: bool) -> list[float]:
     bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
     choice = Choice(k, bins, other_k, dict.fromkeys(study.sets, study.bins[0]))
     if figures_only:
-        phases = [exact_tasks(study), _printed(study, k), figure_tasks(study, choice)]
+        phases = [exact_tasks(study), _of_base(study, k), figure_tasks(study, choice)]
     else:
         phases = [
             exact_tasks(study),

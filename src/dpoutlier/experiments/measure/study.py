@@ -8,7 +8,7 @@ from itertools import product
 from dpoutlier.experiments.measure.choice import Choice
 from dpoutlier.experiments.measure.datasets import DATASETS
 from dpoutlier.experiments.measure.public_tables import PUBLIC_TABLES
-from dpoutlier.experiments.measure.variants import PRINTED, VARIANTS, variant_named
+from dpoutlier.experiments.measure.variants import BASE, VARIANTS, variant_named
 
 __all__ = [
     "COMPARISON",
@@ -27,11 +27,11 @@ __all__ = [
 
 TUNED = tuple(variant.name for variant in VARIANTS if variant.k is None and not variant.shared.bins)
 """The variants whose b is chosen on the test set, each for itself."""
-WALKED = tuple(name for name in TUNED if name != PRINTED and not variant_named(name).shared.private)
+WALKED = tuple(name for name in TUNED if name != BASE and not variant_named(name).shared.private)
 """Those of them, but for the first, that have private walks of their own."""
-READ = ("endless", "point", "scaled", "ranged")
+READ = ("endless", "point", "scaled", "ranged", "text")
 """Those of them that read the paper in another way."""
-EXACT = ("point", "scaled", "ranged")
+EXACT = ("point", "scaled", "ranged", "text")
 """Of these, those whose grid without noise is another one."""
 ATTACKED = "lymphography"
 ATTACKED_AT, ATTACKED_BINS = 0.15, 3
@@ -47,7 +47,7 @@ class Study:
     splits: int = 5
     seeds: int = 10
     reading_seeds: int = 3
-    """Of other readings than the paper as printed."""
+    """Of other private walks than those of the base reading."""
     control_seeds: int = 5
     ks: tuple[int, ...] = (3, 10, 30, 60)
     bins: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
@@ -114,10 +114,10 @@ def exact_tasks(study: Study) -> list[Task]:
         for name in study.sets
         for split in range(study.splits)
         for task in (
-            Task("plain", PRINTED, name, split, study.ks),
+            Task("plain", BASE, name, split, study.ks),
             *(
                 Task("exact", variant, name, split, study.ks, bins)
-                for variant in (PRINTED, "limited")
+                for variant in (BASE, "limited")
                 for bins in study.bins
             ),
         )
@@ -130,13 +130,13 @@ def sweep_tasks(study: Study, k: dict[str, int], other_k: dict[str, int]) -> lis
     for name, split, bins in product(study.sets, range(study.splits), study.bins):
         what, sweep = (name, split, (k[name],), bins), (study.sweep_epsilon,)
         tasks += [
-            Task("private", PRINTED, *what, study.epsilons, study.seeds),
-            _control(study, Task("private", PRINTED, *what, sweep, study.seeds)),
+            Task("private", BASE, *what, study.epsilons, study.seeds),
+            _control(study, Task("private", BASE, *what, sweep, study.seeds)),
             *(Task("private", variant, *what, sweep, study.seeds_of(variant)) for variant in WALKED),
             *(Task("exact", variant, *what) for variant in EXACT),
         ]
         if other_k[name] != k[name]:
-            tasks.append(Task("private", PRINTED, name, split, (other_k[name],), bins, sweep, study.reading_seeds))
+            tasks.append(Task("private", BASE, name, split, (other_k[name],), bins, sweep, study.reading_seeds))
     return tasks
 
 
@@ -147,16 +147,16 @@ def chosen_tasks(study: Study, choice: Choice) -> list[Task]:
         tasks += _at_chosen(study, choice, name, split)
     if ATTACKED in study.sets:
         k = (choice.k[ATTACKED],)
-        tasks.append(Task("attack", PRINTED, ATTACKED, 0, k, ATTACKED_BINS, (ATTACKED_AT,), answers=study.answers))
+        tasks.append(Task("attack", BASE, ATTACKED, 0, k, ATTACKED_BINS, (ATTACKED_AT,), answers=study.answers))
     return tasks
 
 
 def figure_tasks(study: Study, choice: Choice) -> list[Task]:
-    """Third phase, of the paper's two figures alone: the controls as printed."""
+    """Third phase, of the paper's two figures alone: the controls of the base reading."""
     tasks = []
     for name, split in product(study.sets, range(study.splits)):
-        k, bins = (choice.k[name],), choice.bins[name, PRINTED]
-        tasks.append(_control(study, Task("private", PRINTED, name, split, k, bins, _rest(study), study.seeds)))
+        k, bins = (choice.k[name],), choice.bins[name, BASE]
+        tasks.append(_control(study, Task("private", BASE, name, split, k, bins, _rest(study), study.seeds)))
     return tasks
 
 
@@ -174,24 +174,24 @@ def comparison_tasks(study: Study) -> list[Task]:
 
 
 def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
-    """Of the printed variant every b is run at every epsilon already, and wants its control only."""
+    """Of the base reading every b is run at every epsilon already, and wants its control only."""
     where, k, public = (name, split), (choice.k[name],), variant_named("public").k
     rest = _rest(study)
     b = {variant: choice.bins[name, variant] for variant in TUNED}
     assert public is not None
     tasks = [
-        _control(study, Task("private", PRINTED, *where, k, bins, rest, study.seeds))
-        for bins in sorted({b[PRINTED], b["far"], b["penalty"]})
+        _control(study, Task("private", BASE, *where, k, bins, rest, study.seeds))
+        for bins in sorted({b[BASE], b["far"], b["penalty"]})
     ]
     tasks += [Task("private", variant, *where, k, b[variant], rest, study.seeds_of(variant)) for variant in WALKED]
-    if b["code"] != b["ranged"]:  # the same walks
-        tasks.append(Task("private", "ranged", *where, k, b["code"], rest, study.reading_seeds))
+    if b["ranged-penalty"] != b["ranged"]:  # the same walks
+        tasks.append(Task("private", "ranged", *where, k, b["ranged-penalty"], rest, study.reading_seeds))
     if choice.other_k[name] != choice.k[name]:
         other = (choice.other_k[name],)
-        tasks.append(Task("private", PRINTED, *where, other, choice.other_bins[name], rest, study.reading_seeds))
+        tasks.append(Task("private", BASE, *where, other, choice.other_bins[name], rest, study.reading_seeds))
     tasks += [
         _control(study, Task("private", variant, *where, k, b[variant], study.epsilons, study.seeds_of(variant)))
-        for variant in ("point", "exact-noise", "declared")
+        for variant in ("point", "text", "exact-noise", "declared")
     ]
     ours = [
         Task("private", "declared-point", *where, k, b["declared"], study.epsilons, study.seeds),

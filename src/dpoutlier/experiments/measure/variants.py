@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPGridKNN, GridKNN
 
-__all__ = ["PRINTED", "VARIANTS", "Variant", "scores_if", "variant_named", "variants_from"]
+__all__ = ["BASE", "VARIANTS", "Variant", "scores_if", "variant_named", "variants_from"]
 
 MAX_DEPTH = 4
 MOST_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk
 MOST_CELLS_ENDLESS = 10**5
-PRINTED = "printed"
+BASE = "base"
 
 
 class Shared(NamedTuple):
@@ -88,47 +88,54 @@ class Variant:
 
 
 VARIANTS = (
-    Variant(PRINTED, "as printed"),
+    Variant(BASE, "the base reading"),
     Variant(
         "limited",
         "non-private walks end after 4 steps",
         exact_depth=MAX_DEPTH,
-        shared=Shared(plain=PRINTED, private=PRINTED, bins=PRINTED),
+        shared=Shared(plain=BASE, private=BASE, bins=BASE),
     ),
     Variant(
         "endless",
         "private walks end after 100,000 cells",
         private_depth=None,
-        shared=Shared(plain=PRINTED, exact=PRINTED),
+        shared=Shared(plain=BASE, exact=BASE),
     ),
-    Variant("point", "distances from the point", distance="point", shared=Shared(plain=PRINTED)),
+    Variant("point", "distances from the point", distance="point", shared=Shared(plain=BASE)),
     Variant(
         "far",
         "missing rows of exhausted walks count at the cube's diameter",
         exhausted="outlying",
-        shared=Shared(plain=PRINTED, exact=PRINTED, private=PRINTED),
+        shared=Shared(plain=BASE, exact=BASE, private=BASE),
     ),
     Variant(
         "penalty",
         "exhausted walks score the number of features",
         exhausted="penalty",
-        shared=Shared(plain=PRINTED, exact=PRINTED, private=PRINTED),
+        shared=Shared(plain=BASE, exact=BASE, private=BASE),
     ),
     Variant("scaled", "scaled, mapped, then centred", bounds="as-printed"),
-    Variant("ranged", "grid over the rows' own range", bounds="range", shared=Shared(plain=PRINTED)),
+    Variant("ranged", "grid over the rows' own range", bounds="range", shared=Shared(plain=BASE)),
     Variant(
-        "code",
+        "text",
+        "scaled, mapped, then centred, and distances from the point",
+        bounds="as-printed",
+        distance="point",
+        shared=Shared(plain="scaled"),
+    ),
+    Variant(
+        "ranged-penalty",
         "grid over the rows' own range, and exhausted walks score the number of features",
         bounds="range",
         exhausted="penalty",
-        shared=Shared(plain=PRINTED, exact="ranged", private="ranged"),
+        shared=Shared(plain=BASE, exact="ranged", private="ranged"),
     ),
     Variant(
         "exact-noise",
         "with exact noise of the right scale",
         exhausted="outlying",
         float_noise=False,
-        shared=Shared(plain=PRINTED, exact=PRINTED),
+        shared=Shared(plain=BASE, exact=BASE),
     ),
     Variant("declared", "with declared bounds", bounds="declared", exhausted="outlying", float_noise=False),
     Variant(

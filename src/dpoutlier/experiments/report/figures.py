@@ -47,7 +47,7 @@ PLOTS = {
         figure2,
     ),
     "ladder": Plot(
-        "From the paper as printed to a complete accounting",
+        "From the base reading to a complete accounting",
         "AUROC of the basic private grid as the accounting is completed step by step; each step keeps those before it, and b is "
         "tuned anew. Bars: standard deviation over the splits. Hollow: the controls. Green: plain k-NN with the bounds and k of "
         "the step. In the last step k and b are public numbers.",
@@ -92,8 +92,8 @@ ILLUSTRATION_CAPTION = (
 )
 READINGS_TITLE = "Which claims hold under which reading"
 READINGS_CAPTION = (
-    "A row for each claim, a column for each reading of the paper: the first as printed, each of the others with one choice made "
-    "otherwise. A claim holds if its whole row does."
+    "A row for each claim, a column for each reading of the paper: the first is the base reading, each of the others makes a "
+    "choice otherwise. A claim holds if its whole row does."
 )
 ATTACK_TITLE = "Fresh noise for every query"
 ATTACK_CAPTION = (

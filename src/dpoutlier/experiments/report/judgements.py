@@ -1,4 +1,4 @@
-"""Each claim judged under every reading of the paper; as printed also on every split."""
+"""Each claim judged under every reading of the paper; the base reading also on every split."""
 
 from __future__ import annotations
 
@@ -26,38 +26,38 @@ class Judgement:
     verdict: str
     """"holds" and "fails" under every reading that was tried; else "depends on the reading", or "open"."""
     findings: dict[Reading, Finding]
-    """By reading, as printed first; empty if no run judges the claim."""
+    """By reading, the base reading first; empty if no run judges the claim."""
     splits: tuple[int, int] | None
-    """As printed: on how many splits it holds, of how many. k and b stay as chosen on all of them."""
+    """In the base reading: on how many splits it holds, of how many. k and b stay as chosen on all of them."""
     private: float | None
-    """As printed, at the point that the claim is about: what the private grid reached, ..."""
+    """In the base reading, at the point that the claim is about: what the private grid reached, ..."""
     control: float | None
     """... and what its control did."""
 
     @property
-    def printed(self) -> Finding | None:
+    def base(self) -> Finding | None:
         return next(iter(self.findings.values()), None)
 
     @property
     def figure(self) -> str:
-        """The figure as printed, or why there is none."""
-        return self.claim.why if self.printed is None else self.printed.figure
+        """The figure in the base reading, or why there is none."""
+        return self.claim.why if self.base is None else self.base.figure
 
     @property
     def turns(self) -> list[Reading]:
-        """The readings under which it is judged otherwise than as printed."""
-        return [reading for reading, finding in self.findings.items() if finding.holds != self.printed_holds]
+        """The readings under which it is judged otherwise than in the base reading."""
+        return [reading for reading, finding in self.findings.items() if finding.holds != self.base_holds]
 
     @property
-    def printed_holds(self) -> bool | None:
-        return None if self.printed is None else self.printed.holds
+    def base_holds(self) -> bool | None:
+        return None if self.base is None else self.base.holds
 
     @property
     def turned_by(self) -> str:
         """What the verdict depends on, in words."""
         if not self.turns:
             return ""
-        return f"{'fails' if self.printed_holds else 'holds'} with " + "; ".join(_in_words(self.turns))
+        return f"{'fails' if self.base_holds else 'holds'} with " + "; ".join(_in_words(self.turns))
 
 
 def judge_claims(results: Results, summary: Summary) -> list[Judgement]:

@@ -2,7 +2,7 @@
 
 A difference of at most the tolerance is none. It is what *comparable* means, and it neither bears out nor breaks a claim that one
 thing is better than another: such a claim fails if some difference goes the other way by more, or if none goes its way by more.
-Claims that count cases (*in nearly all cases*, *sometimes*) ask who is ahead, by however much.
+Who is *best in nearly all cases*, and *sometimes better*, is counted by who is ahead, by however much.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def _each(values: dict[str, float]) -> str:
     return ", ".join(f"{title_of(dataset)} {decimals(value)}" for dataset, value in values.items())
 
 
-def _notable(differences: Iterable[float]) -> bool:
-    """Whether some difference is notable, and none the other way."""
-    values = list(differences)
-    return min(values) >= -TOLERANCE - EXACT and max(values) > TOLERANCE + EXACT
+def _notable(*sets: Iterable[float]) -> bool:
+    """Whether on each data set some difference is notable, and on none is one the other way."""
+    each = [list(differences) for differences in sets]
+    return all(min(values) >= -TOLERANCE - EXACT and max(values) > TOLERANCE + EXACT for values in each)
 
 
 def comparable(dataset: str, metrics: tuple[str, ...], baselines: tuple[str, ...], epsilon: float) -> Judge:
@@ -127,6 +127,7 @@ def only_adult_fails(view: View) -> Finding:
         best[dataset] = max(exact + private)
     above = {dataset: value - ACCEPTABLE for dataset, value in best.items()}
     holds = all((-lead if dataset == "adult" else lead) >= -TOLERANCE - EXACT for dataset, lead in above.items())
+    holds &= above["adult"] == min(above.values())
     return Finding(holds, "best AUROC: " + _each(best))
 
 
@@ -189,14 +190,17 @@ def _over_b(view: View, dataset: str, grid: str) -> list[float]:
 
 def falls_with_b(view: View) -> Finding:
     """From the best small b to the largest, basic and weighted, on both sets: the paper expects a rise before the fall."""
-    falls = {}
+    falls: dict[str, dict[str, float]] = {}
     for dataset in ("lymphography", "wdbc"):
+        own = falls.setdefault(title_of(dataset), {})
         for _, grid in PAIRS:
             values = dict(zip(view.summary.study.bins, _over_b(view, dataset, grid), strict=True))
             best = max(value for bins, value in values.items() if bins <= SMALL)
-            falls[f"{title_of(dataset)} {'weighted' if grid == 'Grid-w' else 'basic'}"] = best - values[max(values)]
-    figure = "best b up to 5 minus largest b: " + ", ".join(f"{name} {decimals(fall)}" for name, fall in falls.items())
-    return Finding(_notable(falls.values()), figure)
+            own["weighted" if grid == "Grid-w" else "basic"] = best - values[max(values)]
+    texts = [f"{title} {kind} {decimals(fall)}" for title, own in falls.items() for kind, fall in own.items()]
+    return Finding(
+        _notable(*(own.values() for own in falls.values())), "best b up to 5 minus largest b: " + ", ".join(texts)
+    )
 
 
 def adult_rises_with_b(view: View) -> Finding:
@@ -204,13 +208,13 @@ def adult_rises_with_b(view: View) -> Finding:
     ends = [(values[0], values[-1]) for values in (_over_b(view, "adult", grid) for _, grid in PAIRS)]
     (basic, basic_end), (weighted, weighted_end) = ends
     return Finding(
-        _notable(high - low for low, high in ends),
+        _notable([high - low for low, high in ends]),
         f"AUROC basic {decimals(basic)} to {decimals(basic_end)}, weighted {decimals(weighted)} to {decimals(weighted_end)}",
     )
 
 
 def basic_beats_weighted(view: View) -> Finding:
-    """Mean over the epsilons of the difference in AUROC, on every set."""
+    """Mean over the epsilons of the difference in AUROC: *slightly* is on average over the sets, and on none notably worse."""
     epsilons = view.summary.study.epsilons
     leads = {
         dataset: mean(
@@ -219,7 +223,8 @@ def basic_beats_weighted(view: View) -> Finding:
         )
         for dataset in view.summary.study.sets
     }
-    return Finding(_notable(leads.values()), "mean lead in AUROC: " + _each(leads))
+    holds = min(leads.values()) >= -TOLERANCE - EXACT and mean(leads.values()) > EXACT
+    return Finding(holds, "mean lead in AUROC: " + _each(leads))
 
 
 def gains(cases: dict[str, tuple[str, ...]], *, expected: bool) -> Judge:
@@ -227,16 +232,18 @@ def gains(cases: dict[str, tuple[str, ...]], *, expected: bool) -> Judge:
 
     def judge(view: View) -> Finding:
         ends = max(view.summary.study.epsilons), min(view.summary.study.epsilons)
-        found: list[float] = []
+        found: list[list[float]] = []
         texts = []
         for dataset, metrics in cases.items():
-            parts = []
-            for metric in metrics:
-                most, least = (view.value(dataset, "DP Grid", metric, epsilon=epsilon) for epsilon in ends)
-                found.append(most - least)
-                parts.append(f"{METRIC_NAMES[metric]} {decimals(most - least)}")
+            own = [
+                view.value(dataset, "DP Grid", metric, epsilon=ends[0])
+                - view.value(dataset, "DP Grid", metric, epsilon=ends[1])
+                for metric in metrics
+            ]
+            found.append(own)
+            parts = (f"{METRIC_NAMES[metric]} {decimals(gain)}" for metric, gain in zip(metrics, own, strict=True))
             texts.append(f"{title_of(dataset)} {', '.join(parts)}")
-        holds = _notable(found) if expected else max(found) <= TOLERANCE + EXACT
+        holds = _notable(*found) if expected else max(map(max, found)) <= TOLERANCE + EXACT
         return Finding(holds, "gain from smallest to largest epsilon: " + "; ".join(texts))
 
     return judge

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.report.drawing import (
     BLUE,
     GREEN,
@@ -79,8 +79,8 @@ def _auroc_panel(axes: Any, dataset: str) -> None:
 def point(summary: Summary) -> Figure:
     """One panel for each data set, over epsilon."""
     looks = {
-        (PRINTED, False): Look(BLUE, "-", "o", "distance from the cell, bounds by the rows"),
-        (PRINTED, True): Look(BLUE, ":", "", "its control"),
+        (BASE, False): Look(BLUE, "-", "o", "distance from the cell, bounds by the rows"),
+        (BASE, True): Look(BLUE, ":", "", "its control"),
         ("point", False): Look(RED, "-", "s", "distance from the point, bounds by the rows"),
         ("point", True): Look(RED, ":", "", "its control"),
         ("declared-point", False): Look(PURPLE, "-", "D", "distance from the point, declared bounds"),
@@ -96,7 +96,7 @@ def point(summary: Summary) -> Figure:
             means = [summary.entry(key).mean for key in keys]
             style = {"color": look.colour, "ls": look.dashes, "marker": look.marker, "lw": 2 if control else 1.4}
             axes.plot(epsilons, means, markersize=4, **style)
-        level(axes, summary.entry(summary.key(dataset, PRINTED, "kNN")).mean, PLAIN)
+        level(axes, summary.entry(summary.key(dataset, BASE, "kNN")).mean, PLAIN)
         epsilon_axis(axes, epsilons)
         axes.tick_params(axis="x", labelrotation=60)
         axes.set_xlabel("epsilon")
@@ -119,7 +119,7 @@ def splits(summary: Summary) -> Figure:
     figure, panels = grid_of_panels(summary, 1, 9.2, 1.75)
     for axes, dataset in zip(panels[:, 0], summary.study.sets, strict=True):
         for at, (_, algorithm, epsilon, control, colour) in enumerate(shown):
-            entry = summary.entry(summary.key(dataset, PRINTED, algorithm, epsilon=epsilon, control=control))
+            entry = summary.entry(summary.key(dataset, BASE, algorithm, epsilon=epsilon, control=control))
             dots = np.linspace(-0.16, 0.16, len(entry.by_split)) if len(entry.by_split) > 1 else np.zeros(1)
             axes.plot(at + dots, entry.by_split, "o", color=colour, markersize=5, alpha=0.85)
             axes.hlines(entry.mean, at - 0.28, at + 0.28, color=colour, lw=1.6)

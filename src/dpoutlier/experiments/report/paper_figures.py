@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dpoutlier.experiments.measure.datasets import dataset_named
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.report.drawing import (
     BLACK,
     BLUE,
@@ -49,14 +49,12 @@ def figure1(summary: Summary) -> Figure:
         _plain_lines(left, summary, dataset, "auroc")
         for algorithm, control in list(LOOKS)[2:]:
             epsilon = study.sweep_epsilon if algorithm.startswith("DP") else None
-            keys = [
-                summary.key(dataset, PRINTED, algorithm, epsilon=epsilon, bins=b, control=control) for b in study.bins
-            ]
+            keys = [summary.key(dataset, BASE, algorithm, epsilon=epsilon, bins=b, control=control) for b in study.bins]
             curve(left, study.bins, [summary.entry(key) for key in keys], LOOKS[algorithm, control])
         left.set_xticks(study.bins)
         _over_epsilon(right, summary, dataset, "auroc")
         _name(left, summary, dataset, "AUROC")
-        chosen = summary.choice.bins[dataset, PRINTED]
+        chosen = summary.choice.bins[dataset, BASE]
         left.axvline(chosen, color="#DDDDDD", lw=7, zorder=0)
         low, high = zip(left.get_ylim(), right.get_ylim(), strict=True)
         for axes in (left, right):
@@ -76,7 +74,7 @@ def figure2(summary: Summary) -> Figure:
             axes.set_ylabel(METRIC_NAMES[metric])
             axes.set_ylim(bottom=0)
         _name(pair[0], summary, dataset, "AP")
-        pair[1].set_title(f"at b = {summary.choice.bins[dataset, PRINTED]}", fontweight="normal")
+        pair[1].set_title(f"at b = {summary.choice.bins[dataset, BASE]}", fontweight="normal")
     for axes in panels[-1]:
         axes.set_xlabel("privacy budget epsilon")
     _legend(figure)
@@ -88,17 +86,17 @@ def _over_epsilon(axes: Any, summary: Summary, dataset: str, metric: str) -> Non
     _plain_lines(axes, summary, dataset, metric)
     for algorithm, control in list(LOOKS)[2:]:
         if algorithm.startswith("Grid"):
-            key = summary.key(dataset, PRINTED, algorithm, control=control)
+            key = summary.key(dataset, BASE, algorithm, control=control)
             level(axes, summary.entry(key, metric).mean, LOOKS[algorithm, control])
             continue
-        keys = [summary.key(dataset, PRINTED, algorithm, epsilon=epsilon, control=control) for epsilon in epsilons]
+        keys = [summary.key(dataset, BASE, algorithm, epsilon=epsilon, control=control) for epsilon in epsilons]
         curve(axes, epsilons, [summary.entry(key, metric) for key in keys], LOOKS[algorithm, control])
     epsilon_axis(axes, epsilons)
 
 
 def _plain_lines(axes: Any, summary: Summary, dataset: str, metric: str) -> None:
     for algorithm in ("kNN", "wkNN"):
-        entry = summary.entry(summary.key(dataset, PRINTED, algorithm), metric)
+        entry = summary.entry(summary.key(dataset, BASE, algorithm), metric)
         level(axes, entry.mean, LOOKS[algorithm, False])
 
 

@@ -1,4 +1,4 @@
-"""Where the paper leaves a choice: its readings. The first is as printed; each of the others differs from it in one choice."""
+"""Where the paper leaves a choice: its readings. Each differs from the first in one choice or two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dpoutlier.experiments.measure.choice import choose_bins
 from dpoutlier.experiments.measure.runner import Results
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.view import View
 
@@ -27,7 +27,11 @@ class Reading:
 
 
 VARIANTS = {
-    PRINTED: ("", "as printed", "as printed"),
+    BASE: (
+        "",
+        "Algorithm 1 as printed; depths and order of preprocessing as in the authors' code",
+        "the base reading",
+    ),
     "limited": ("depth of the non-private walk", "4 grid steps, instead of none", "a limit of 4 steps without noise"),
     "endless": (
         "depth of the private walk",
@@ -59,7 +63,16 @@ VARIANTS = {
         "of the reference rows, as in the authors' code, instead of the unit cube",
         "a grid over the rows' range",
     ),
-    "code": ("range and exhausted walks", "both as in the authors' code", "the code's range and penalty"),
+    "text": (
+        "order of preprocessing and distance",
+        "both as in the text: scale, map, centre (Section 4.1); from the point (Section 4.2)",
+        "the text's preprocessing and distances",
+    ),
+    "ranged-penalty": (
+        "range and exhausted walks",
+        "both as in the authors' code",
+        "the code's range and penalty",
+    ),
 }
 """What is left open, how it is read, and the same in short, by variant."""
 
@@ -68,7 +81,7 @@ CHOSEN_AT = "epsilon at which b is chosen"
 
 
 def readings_of(results: Results, summary: Summary) -> list[Reading]:
-    """All readings, as printed first."""
+    """All readings, the base reading first."""
     study, choice = results.study, results.choice
     found = [
         Reading(variant, open_choice, text, short, View(summary, variant))
@@ -78,8 +91,7 @@ def readings_of(results: Results, summary: Summary) -> list[Reading]:
     text = "the one at which plain k-NN is best, instead of the walk of the private grid without noise"
     found.append(Reading("k", "k", text, "k by plain k-NN", other))
     by_epsilon = {
-        epsilon: choose_bins(results.rows, PRINTED, epsilon, choice.k)
-        for epsilon in sorted(study.epsilons, reverse=True)
+        epsilon: choose_bins(results.rows, BASE, epsilon, choice.k) for epsilon in sorted(study.epsilons, reverse=True)
     }
     anew = View(summary, chosen_anew=by_epsilon)
     found.append(Reading("b-anew", CHOSEN_AT, "each anew", "b chosen anew for each epsilon", anew))

@@ -13,7 +13,7 @@ __all__ = ["readings_figure"]
 
 
 def readings_figure(judgements: list[Judgement]) -> Figure:
-    """A square for each claim and reading; the reading as printed stands apart."""
+    """A square for each claim and reading; the base reading stands apart."""
     judged = [one for one in judgements if one.findings]
     readings = list(judged[0].findings)
     figure = Figure(figsize=(9.2, 0.33 * len(judged) + 2.4), layout="constrained")

@@ -1,9 +1,9 @@
-"""The steps from the paper as printed to a complete accounting, and the epsilons at which they are compared."""
+"""The steps from the base reading to a complete accounting, and the epsilons at which they are compared."""
 
 __all__ = ["LADDER_EPSILONS", "STEPS"]
 
 STEPS = {
-    "printed": "as\nprinted",
+    "base": "base\nreading",
     "far": "missing rows\nare far",
     "exact-noise": "exact noise,\nright scale",
     "declared": "declared\nbounds",

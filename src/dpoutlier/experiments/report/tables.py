@@ -12,7 +12,7 @@ from dpoutlier.experiments.measure.protocol import split_rows
 from dpoutlier.experiments.measure.quality import METRICS
 from dpoutlier.experiments.measure.rows import SCHEMA
 from dpoutlier.experiments.measure.study import TUNED
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.report.judgements import Judgement
 from dpoutlier.experiments.report.summary import Key, Line, Summary
 from dpoutlier.experiments.report.wording import title_of
@@ -81,8 +81,8 @@ def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
                 "claim": one.claim.text,
                 "test": one.claim.test,
                 "verdict": one.verdict,
-                "holds_as_printed": one.printed_holds,
-                "figure_as_printed": one.figure,
+                "holds_in_base": one.base_holds,
+                "figure_in_base": one.figure,
                 "otherwise": one.turned_by,
                 "splits": None if one.splits is None else f"{one.splits[0]} of {one.splits[1]}",
                 "private": one.private,
@@ -97,8 +97,8 @@ def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
 _CLAIMS = pa.schema(
     [
         *((name, pa.string()) for name in ("place", "claim", "test", "verdict")),
-        ("holds_as_printed", pa.bool_()),
-        *((name, pa.string()) for name in ("figure_as_printed", "otherwise", "splits")),
+        ("holds_in_base", pa.bool_()),
+        *((name, pa.string()) for name in ("figure_in_base", "otherwise", "splits")),
         *((name, pa.float64()) for name in ("private", "control")),
     ]
 )
@@ -135,7 +135,7 @@ def ladder_table(summary: Summary, epsilons: Iterable[float], steps: Iterable[st
                     for without in (False, True)
                 )
                 record |= {step: mine, f"{step}_control": control}
-            for step in (PRINTED, "declared", "public"):
+            for step in (BASE, "declared", "public"):
                 record[f"k_nn_{step}"] = summary.entry(summary.key(dataset, step, "kNN", epsilon=epsilon)).mean
             records.append(record)
     return pa.Table.from_pylist(records)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpoutlier.experiments.measure.variants import PRINTED
+from dpoutlier.experiments.measure.variants import BASE
 from dpoutlier.experiments.report.summary import Entry, Summary
 
 __all__ = ["View"]
@@ -15,7 +15,7 @@ class View:
     """A variant; all splits or one; k and b as chosen, or as another choice would have them."""
 
     summary: Summary
-    variant: str = PRINTED
+    variant: str = BASE
     split: int | None = None
     k: dict[str, int] | None = None
     chosen: dict[str, int] | None = None
