@@ -1,4 +1,4 @@
-"""Laplace noise by floating point, as in the code of the paper's authors, kept to reproduce the paper and to show that it leaks (Mironov 2012)."""
+"""Laplace noise by floating point, as the paper's authors draw it: to reproduce it, and to show that it leaks (Mironov 2012)."""
 
 import numpy as np
 from numpy.typing import NDArray
