@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import dpoutlier
 from dpoutlier import DPForest, DPGridKNN, GridKNN
 from dpoutlier.detectors.as_in_paper import unsafe_bounds
-from dpoutlier.detectors.partitioned import FLOAT, LEAKED
+from dpoutlier.detectors.partitioned import FLOAT
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.guarantee import LEAKED
 from dpoutlier.partitions.grid import Grid
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: round(value, 3))
@@ -70,6 +71,7 @@ def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
     assert not detector.publishable
     statement = str(detector.privacy_statement())
     assert LEAKED in " ".join(statement.split())
+    assert detector.privacy_statement().bounds_source == "taken from the reference rows, without noise"
     assert np.isfinite(detector.outlier_scores(ROWS[:5])).all()
 
 

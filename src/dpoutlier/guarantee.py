@@ -12,10 +12,12 @@ from typing import Any
 
 from dpoutlier._validate import at_least_one, bad, one_of
 
-__all__ = ["Charge", "Guarantee", "Neighbours", "as_epsilon", "exact_number", "sensitivity"]
+__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "exact_number", "sensitivity"]
 
 
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**12), Fraction(10**9)
+LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
+"""What voids a guarantee whose bounds come from ``unsafe_bounds``."""
 
 
 class Neighbours(StrEnum):

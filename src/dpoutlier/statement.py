@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from dpoutlier.domain import Domain
-from dpoutlier.guarantee import Charge, Guarantee, Neighbours
+from dpoutlier.guarantee import LEAKED, Charge, Guarantee, Neighbours
 from dpoutlier.holders.sparse import expected_empty
 from dpoutlier.merged import Merged, People
 from dpoutlier.noise.law import DiscreteLaplace
@@ -161,7 +161,7 @@ def privacy_statement(
         holder=holder,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
-        bounds_source=_bounds_source(domain, charges, private=private),
+        bounds_source=_bounds_source(domain, charges, guarantee),
         n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
         partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
@@ -196,13 +196,15 @@ def _bought(charges: tuple[Charge, ...]) -> bool:
     return any(charge.purpose == "bounds" for charge in charges)
 
 
-def _bounds_source(domain: Domain, charges: tuple[Charge, ...], *, private: bool) -> str:
+def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
     n, d = len(domain.bought), domain.n_features
+    if LEAKED in guarantee.voided_by:
+        return "taken from the reference rows, without noise"
     if not n and _bought(charges):
         return "bought by some of the parts (see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"
-    price = "see charges" if private else "nothing here is private"
+    price = "see charges" if guarantee.private else "nothing here is private"
     of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
     return f"bought for {of} ({price})"
 

@@ -22,7 +22,7 @@ from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.detectors.merging import release_id
 from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning
-from dpoutlier.guarantee import Guarantee, as_epsilon
+from dpoutlier.guarantee import LEAKED, Guarantee, as_epsilon
 from dpoutlier.holders.sparse import MOST_SPARSE_SIZE
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model import Model
@@ -41,7 +41,6 @@ HOLDERS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
-LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
 FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
 
 
