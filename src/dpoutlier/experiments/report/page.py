@@ -22,7 +22,7 @@ from dpoutlier.experiments.report.judgements import Judgement, tally
 from dpoutlier.experiments.report.judging import METRIC_NAMES, TOLERANCE
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import summary_table
-from dpoutlier.experiments.report.wording import decimals
+from dpoutlier.experiments.report.wording import decimals, title_of
 
 __all__ = ["page"]
 
@@ -46,7 +46,7 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"decimals": decimals, "shown": _shown}
+    environment.filters |= {"decimals": decimals, "shown": _shown, "title_of": title_of}
     return environment.get_template("report.html.j2").render(
         study=summary.study,
         judgements=judgements,
