@@ -46,7 +46,8 @@ def page(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"decimals": decimals, "shown": _shown, "title_of": title_of}
+    filters: dict[str, Any] = {"decimals": decimals, "shown": _shown, "title_of": title_of}
+    environment.filters |= filters
     return environment.get_template("report.html.j2").render(
         study=summary.study,
         judgements=judgements,
