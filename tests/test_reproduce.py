@@ -24,7 +24,7 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     assert first.exit_code == 0, first.output
     quick = "This is the quick run: 2 of 5 splits, 2 of 10 noise seeds, 3 of 9 values of b. The full run, without --quick, may"
     assert quick in first.output
-    assert "Of 4 claims of the paper " in first.output
+    assert "Of 5 claims of the paper " in first.output
     assert "Heart at" in first.output
     assert "report.html" in first.output
     table = (tmp_path / "out" / "results.parquet").read_bytes()
