@@ -1,4 +1,4 @@
-"""Write docs/reproduction.md and its pictures from a finished run: every number on that page is looked up in the run's tables.
+"""Write docs/reproduction.md and its pictures from a finished run: every result on that page is looked up in the run's tables.
 
 dpoutlier reproduce --out reproduction && python docs/make_reproduction.py reproduction
 """
@@ -12,6 +12,8 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpoutlier.experiments.measure.study import FULL
+from dpoutlier.experiments.report.judging import ACCEPTABLE, NEARLY_ALL
+from dpoutlier.experiments.report.view import TOLERANCE
 from dpoutlier.experiments.report.wording import decimals, title_of
 
 HERE = Path(__file__).parent
@@ -102,6 +104,11 @@ class Run:
         return f"{decimals(values.min())} to {decimals(values.max())}"
 
 
+def short(number: float) -> str:
+    """Without zeros at either end."""
+    return f"{number:g}".lstrip("0")
+
+
 def main(folder: Path, to: Path = HERE) -> None:
     environment = Environment(
         loader=FileSystemLoader(HERE),
@@ -110,7 +117,15 @@ def main(folder: Path, to: Path = HERE) -> None:
         lstrip_blocks=True,
         autoescape=False,  # noqa: S701 - Markdown
     )
-    page = environment.get_template("reproduction.md.j2").render(run=Run(folder))
+    page = environment.get_template("reproduction.md.j2").render(
+        run=Run(folder),
+        study=FULL,
+        tolerance=short(TOLERANCE),
+        twice=short(2 * TOLERANCE),
+        nearly_all=round(100 * NEARLY_ALL),
+        acceptable=short(ACCEPTABLE),
+        word=lambda found: {"true": "holds", "false": "fails"}.get(str(found).lower(), ""),
+    )
     (to / "reproduction.md").write_text(page + "\n")
     for name in PICTURES:
         shutil.copyfile(folder / "figures" / f"{name}.png", to / f"reproduction-{name}.png")

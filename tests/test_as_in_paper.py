@@ -54,6 +54,9 @@ def test_the_range_is_from_the_least_to_the_largest():
     assert (bounds.lower.tolist(), bounds.upper.tolist()) == (ROWS.min(axis=0).tolist(), ROWS.max(axis=0).tolist())
     constant = unsafe_bounds([[2.0], [2.0]], "range")
     assert (constant.lower.tolist(), constant.upper.tolist()) == ([1.5], [2.5])
+    huge, awkward = unsafe_bounds([[1e17], [1e17]]), unsafe_bounds([[0.1]] * 50)
+    assert (huge.lower[0], huge.upper[0]) == (1e17 - 1e11, 1e17 + 1e11)
+    assert (awkward.lower[0], awkward.upper[0]) == (0.1 - 0.5, 0.1 + 0.5)  # though 50 times 0.1 has another mean
     with pytest.raises(
         InvalidParameterError, match="preprocessing must be one of 'centre-first', 'as-printed', 'range'"
     ):
@@ -65,7 +68,6 @@ def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
         detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, b=5, weighted=True)
     assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {reason}" for reason in (LEAKED, FLOAT)]
     assert (detector.k, detector.bins, detector.weighted, detector.max_depth) == (10, 5, True, 4)
-    assert detector.max_cells > Grid((10,) * 30).most_within(4)
     assert (detector.exhausted, detector.distance) == ("as-printed", "cell")
     assert detector.guarantee_.voided_by == (LEAKED, FLOAT)
     assert not detector.publishable
@@ -73,6 +75,41 @@ def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
     assert LEAKED in " ".join(statement.split())
     assert detector.privacy_statement().bounds_source == "taken from the reference rows, without noise"
     assert np.isfinite(detector.outlier_scores(ROWS[:5])).all()
+
+
+def test_depth_alone_ends_a_walk_in_any_number_of_features():
+    """Within four steps of 80 features lie 1.7 million cells, and the one that holds most rows is the last of them."""
+    rows = np.vstack([np.zeros((1, 80)), np.ones((300, 80)), np.zeros((300, 80))])
+    rows[301:, :4] = 1.0
+    with pytest.warns(UnsafeWarning):
+        detector = dpoutlier.as_in_paper(rows, epsilon=1e4, k=10, b=2, weighted=True, preprocessing="range")
+    assert detector.max_cells == Grid((2,) * 80).most_within(4) < detector.model_.partition.n_cells
+    assert detector.outlier_scores(np.zeros((1, 80)))[0] == pytest.approx(300 * 2, rel=1e-3)
+
+
+BAD = {
+    "no row": (np.empty((0, 3)), "reference must have at least one row"),
+    "no column": (np.empty((5, 0)), "reference must have at least one row"),
+    "a gap": ([[1.0, 2.0], [np.nan, 3.0]], "reference must hold finite numbers"),
+    "infinity": ([[1.0], [np.inf]], "reference must hold finite numbers"),
+    "text": (pl.DataFrame({"a": ["x", "y"]}), "reference must hold finite numbers"),
+    "too large": ([[-1.7e308], [1.7e308]], "reference must hold finite numbers"),
+    "a path": ("rows.csv", "reference must be an array or a data frame in memory, got str"),
+    "a lazy frame": (pl.LazyFrame({"a": [1.0]}), "reference must be an array or a data frame in memory, got LazyFrame"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_rows_that_make_no_grid_are_refused_by_name(case):
+    reference, message = BAD[case]
+    with pytest.raises(InvalidParameterError, match=message):
+        dpoutlier.as_in_paper(reference, epsilon=1, k=3, b=3)
+
+
+@pytest.mark.parametrize("b", [0, 2.5, None, "auto"])
+def test_b_is_a_whole_number(b):
+    with pytest.raises(InvalidParameterError, match="b must be a whole number of at least 1"):
+        dpoutlier.as_in_paper(ROWS, epsilon=1, k=3, b=b)
 
 
 def test_a_frame_keeps_its_names():

@@ -210,7 +210,7 @@ EVERYTHING = {"age": (0, 120), "sex": SEX, "stage": STAGE, "income": PrivateBoun
 def test_a_domain_survives_json_and_its_own_bounds(missing):
     found = domain(EVERYTHING, missing=missing, names=tuple(EVERYTHING))
     assert Domain.from_json(found.to_json()) == found
-    again = Bounds.of_domain(found, 0.2)
+    again = Bounds.of_domain(found, 0.2, leaked=False)
     assert again.domain(4, list(EVERYTHING)) == found
     assert again.share() == 0.2
     assert copy.deepcopy(again).domain(4, list(EVERYTHING)[::-1]).names == tuple(EVERYTHING)[::-1]
@@ -218,7 +218,7 @@ def test_a_domain_survives_json_and_its_own_bounds(missing):
 
 def test_a_domain_without_names_survives_too():
     found = Bounds.of((0, 1), {1: SEX}, [0]).domain(3)
-    assert Bounds.of_domain(found, 0.1).domain(3) == found
+    assert Bounds.of_domain(found, 0.1, leaked=False).domain(3) == found
 
 
 def test_bounds_show_what_they_hold():

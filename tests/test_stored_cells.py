@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import dpoutlier
 import naive
-from dpoutlier import GridKNN
+from dpoutlier import DPGridKNN, GridKNN
 from dpoutlier.axes import Axis, level_position, plain
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.experiments.measure.datasets import dataset_named
@@ -302,11 +303,28 @@ def test_made_rows_on_a_grid_of_10_to_the_30_cells(rule, max_depth, k):
 
 
 def test_a_last_cell_too_many_steps_away_is_refused_with_the_remedy():
-    detector = GridKNN((0, 1), bins=[2**24, 3], k=5, max_depth=10**6, exhausted="as-printed").fit([[0.1, 0.2]])
+    """The limit is on the work, depth times cells within it: here 11,584 (2 * 11,584 + 1 + 3) is just below 2**28."""
+    detector = GridKNN((0, 1), bins=[2**24, 3], k=5, max_depth=10**6, exhausted="as-printed")
     with pytest.raises(
-        InvalidParameterError, match=r"max_depth must be None, or at most 349,525 on this grid .* got 1000000"
+        InvalidParameterError, match=r"max_depth must be None, or at most 11,584 on this grid .* got 1000000"
     ):
-        detector.outlier_scores([[0.5, 0.5]])
+        detector.fit([[0.1, 0.2]])
+    assert np.isfinite(detector.set_params(max_depth=11_584).fit([[0.1, 0.2]]).outlier_scores([[0.5, 0.5]])).all()
+    with pytest.raises(InvalidParameterError, match="max_depth must be None"):
+        detector.set_params(max_depth=11_585).fit([[0.1, 0.2]])
+    detector.set_params(max_depth=10**6)
     for change in ({"max_depth": None}, {"exhausted": "outlying"}, {"weighted": True}):
         assert np.isfinite(detector.set_params(**change).fit([[0.1, 0.2]]).outlier_scores([[0.5, 0.5]])).all()
         detector.set_params(max_depth=10**6, exhausted="as-printed", weighted=False)
+
+
+@pytest.mark.parametrize("bins", [[2**24, 3], "auto"])
+def test_walks_of_a_sparse_release_that_would_take_too_long_are_refused_before_the_charge(bins, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.scoring.nearest_cells.MOST_WORK", 1)
+    ledger = dpoutlier.Ledger.create(tmp_path / "budget.ledger")
+    ledger.open_budget("ward", 1)
+    rule = {"max_depth": 2, "exhausted": "as-printed", "holder": "sparse"}
+    detector = DPGridKNN(1, bounds=(0, 1), bins=bins, n_hint=10_000, ledger=ledger, dataset="ward", **rule)
+    with pytest.raises(InvalidParameterError, match="max_depth must be None"):
+        detector.fit(np.array([[0.1, 0.2]]))
+    assert ledger.balance("ward").spent == 0

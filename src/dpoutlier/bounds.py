@@ -43,13 +43,15 @@ class Bounds:
     (120.0, 80.0)
     """
 
+    leaked = False
+    """Whether they were taken from the reference rows, so that no guarantee holds."""
+
     def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
         self.lower, self.upper = lower, upper
         self.names = None if names is None else _checked_names(names)
         self._special: dict[Key, PrivateBounds | Category] = {}
         self._missing: frozenset[Key] | bool = False
         self._bought: PrivateBounds | None = None  # for all features that have no range of their own
-        self.leaked = False  # taken from the reference rows, so that no guarantee holds
 
     def __repr__(self) -> str:
         special = f", {self._special!r}" if self._special else ""
@@ -116,9 +118,10 @@ class Bounds:
         return cls._of(path)
 
     @classmethod
-    def of_domain(cls, domain: Domain, share: float) -> Bounds:
+    def of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
         """What was declared for a domain, where bought bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
+        found.leaked = leaked
         for j in range(domain.n_features):
             key: Key = j if domain.names is None else domain.names[j]
             outer, category = (domain.outer[j] if domain.outer is not None else None), domain.category(j)

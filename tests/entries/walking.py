@@ -121,7 +121,7 @@ CALLS: dict[str, Callable[[Any], list[Any]]] = {
     "Bounds.domain": lambda _: [3, ["a", "b", "c"]],
     "Bounds.from_file": lambda _: ["features.toml"],
     "Bounds.of": lambda _: [{"a": (0, 1)}],
-    "Bounds.of_domain": lambda one: [one.domain(3, ["a", "b", "c"]), 0.1],
+    "Bounds.of_domain": lambda one: [one.domain(3, ["a", "b", "c"]), 0.1, Named(leaked=False)],
     "Ledger.charge": lambda _: ["patients", "1/16", "by another program"],
     "Ledger.check_paid": lambda one: [one.receipt, _paid(one).release, PARAMETERS["guarantee"](one)],
     "Ledger.commit": lambda one: [one.reserve("patients", PARAMETERS["guarantee"](one), "DPForest"), "0" * 64],

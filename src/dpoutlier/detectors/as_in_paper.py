@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import tables
-from dpoutlier._validate import one_of
+from dpoutlier._validate import at_least_one, one_of
 from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.grid import DPGridKNN
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.partitions.grid import Grid
 
 __all__ = ["as_in_paper", "unsafe_bounds"]
 
-MOST_CELLS = 10**6  # more than lie within four steps in 30 features
+MAX_DEPTH = 4
 PREPROCESSING = ("centre-first", "as-printed", "range")
 
 
@@ -31,7 +34,7 @@ def as_in_paper(
     Parameters
     ----------
     reference : array or data frame
-        The reference rows, numbers only.
+        The reference rows, in memory, numbers only and none missing.
     epsilon : number
         The privacy budget that the paper would state.
     k, b : int
@@ -52,14 +55,17 @@ def as_in_paper(
     >>> detector = as_in_paper(reference, epsilon=1, k=10, b=5)  # doctest: +SKIP
     >>> detector.outlier_scores(points), detector.guarantee_.voided_by  # doctest: +SKIP
     """
+    bounds = unsafe_bounds(reference, preprocessing)
+    grid = Grid((at_least_one(b=b),) * len(bounds.lower))
     return DPGridKNN(
         epsilon,
-        bounds=unsafe_bounds(reference, preprocessing),
+        bounds=bounds,
         k=k,
         bins=b,
         weighted=weighted,
+        max_depth=MAX_DEPTH,
+        max_cells=grid.most_within(MAX_DEPTH),  # so that depth alone ends a walk
         exhausted="as-printed",
-        max_cells=MOST_CELLS,
         unsafe_float_laplace=True,
     ).fit(reference)
 
@@ -82,17 +88,42 @@ def unsafe_bounds(reference: Any, preprocessing: str = "centre-first") -> Bounds
     >>> float(bounds.lower[0]), float(bounds.upper[0]), bounds.leaked
     (-2.0, 10.0, True)
     """
-    rows = np.column_stack(tables.columns(reference))
-    lower, upper = _ends(rows, one_of(PREPROCESSING, preprocessing=preprocessing))
-    wide = np.where(upper > lower, 0.0, 0.5)  # a constant feature: any width will do
-    found = Bounds(lower - wide, upper + wide, tables.column_names(reference))
+    one_of(PREPROCESSING, preprocessing=preprocessing)
+    with np.errstate(all="ignore"):  # infinite ends are refused below
+        lower, upper = np.array([_ends(values, preprocessing) for values in _columns(reference)]).T
+        finite = np.isfinite(upper - lower).all()
+    if not finite:
+        raise InvalidParameterError(
+            "reference must hold finite numbers, none of them near the largest float, and none missing. Leave out columns of text, "
+            "and rows with gaps."
+        )
+    found = Bounds(lower, upper, tables.column_names(reference))
     found.leaked = True
     return found
 
 
-def _ends(rows: NDArray[np.float64], preprocessing: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _columns(reference: Any) -> list[NDArray[np.float64]]:
+    if tables.is_lazy(reference) or isinstance(reference, str | PathLike):
+        raise InvalidParameterError(
+            f"reference must be an array or a data frame in memory, got {type(reference).__name__}. Read or collect it first."
+        )
+    columns = tables.columns(reference)
+    if not columns or not len(columns[0]):
+        raise InvalidParameterError(
+            "reference must have at least one row and one column. Give the rows that the grid is made from."
+        )
+    return columns
+
+
+def _ends(values: NDArray[np.float64], preprocessing: str) -> tuple[float, float]:
+    least, largest = float(values.min()), float(values.max())
     if preprocessing == "range":
-        return rows.min(axis=0), rows.max(axis=0)
-    mean = rows.mean(axis=0)
-    reach = np.abs(rows - mean if preprocessing == "centre-first" else rows).max(axis=0)
-    return mean - reach, mean + reach
+        lower, upper = least, largest
+    else:
+        mean = least if least == largest else float(values.mean())
+        reach = float(np.abs(values - mean if preprocessing == "centre-first" else values).max())
+        lower, upper = mean - reach, mean + reach
+    if lower == upper:  # a constant feature: any width will do
+        half = max(0.5, abs(lower) * 1e-6)
+        return lower - half, upper + half
+    return lower, upper

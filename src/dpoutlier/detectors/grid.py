@@ -15,7 +15,7 @@ from dpoutlier.model import Model
 from dpoutlier.noise.law import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.partition import Partition
-from dpoutlier.scoring.nearest_cells import NearestCells
+from dpoutlier.scoring.nearest_cells import NearestCells, check_last_cell
 
 __all__ = ["DPGridKNN", "GridKNN"]
 
@@ -34,8 +34,13 @@ class _OnGrid(PartitionedDetector):
         return NearestCells(self.k, self.weighted, self.distance, self.max_depth, exhausted=self.exhausted)
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
-        grid = Grid.of(self.bins, axes)
+        grid = self._usable(Grid.of(self.bins, axes))
         return lambda _n_hint, _epsilon: grid
+
+    def _usable(self, grid: Grid) -> Grid:
+        """Refuse a grid on which walks over stored cells would take too long: before any row is read."""
+        check_last_cell(self._make_scorer(), grid)
+        return grid
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
@@ -250,9 +255,13 @@ class DPGridKNN(_OnGrid, PrivateDetector):
                     "bins='auto' needs n_hint, a public guess of the number of rows such as n_hint=5000 (never the true "
                     "number), or n_hint='buy' to spend 5 % of a finite epsilon on it; or give bins=5."
                 )
-            return Grid.of(bins_by_rule(n_hint, epsilon, len(axes), [a.levels for a in axes if a.levels]), axes)
+            bins = bins_by_rule(n_hint, epsilon, len(axes), [a.levels for a in axes if a.levels])
+            return self._usable(Grid.of(bins, axes))
 
         return by_rule
+
+    def _usable(self, grid: Grid) -> Grid:
+        return super()._usable(grid) if self.holder == "sparse" else grid
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:

@@ -91,10 +91,9 @@ class PartitionedDetector(HoldsModel, Detector):
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
-        bounds, histogram = Bounds.of_domain(model.domain, _share_for_bounds(model)), model.score_histogram
-        bounds.leaked = LEAKED in model.guarantee.voided_by
+        histogram, leaked = model.score_histogram, LEAKED in model.guarantee.voided_by
         return {
-            "bounds": bounds,
+            "bounds": Bounds.of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -24,13 +25,13 @@ from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
 
-__all__ = ["NearestCells", "Walks", "last_cell_within", "stored_cells"]
+__all__ = ["NearestCells", "Walks", "check_last_cell", "last_cell_within", "stored_cells"]
 
 NO_LIMIT = 2**40
 MOST_POSITIONS = 2**15
 LEAST_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
-MOST_STEPS_LEFT = 2**20  # times features, of the table in which the last cell of a walk is found
+MOST_WORK = 2**28  # entries compared to find the last cell of a walk: a tenth of a second for each point
 MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
@@ -183,7 +184,7 @@ class _Walker:
         self.grid, self.rule, self.counts, self.digits = partition.arrays(), scorer.rule(), counts, DIGITS
         self.table, self.listed = kernel_table(counts), counts.listed() is not None
         if self.listed:
-            _check_last_cell(scorer, partition)
+            check_last_cell(scorer, partition)
             self.rule = self.rule._replace(max_cells=_crossover(counts, partition) if scores_only else 1)
         self.results = new_results(0)
         self.looking: StoredBuffers | None = None
@@ -222,13 +223,20 @@ class _Walker:
         self.buffers = new_buffers(self.grid, self.rule, n, STREAM * self.digits)
 
 
-def _check_last_cell(scorer: NearestCells, grid: Grid) -> None:
-    """Refuse to look for the last cell among more steps than there is room and time for."""
+def check_last_cell(scorer: NearestCells, grid: Grid) -> None:
+    """Refuse to look for the last cell of walks over stored cells where that takes too long."""
     depth, scored = scorer.max_depth, scorer.exhausted == "as-printed" and not scorer.weighted
-    if scored and depth is not None and depth < sum(grid.sizes) and depth * (grid.n_features + 1) > MOST_STEPS_LEFT:
+    if not scored or depth is None or depth >= sum(grid.sizes):
+        return
+
+    def work(limit: int) -> int:
+        return limit * sum(min(size, 2 * limit + 1) for size in grid.sizes)
+
+    if work(depth) > MOST_WORK:
+        most = bisect_right(range(depth), MOST_WORK, key=work) - 1
         raise bad(
             "max_depth",
-            f"None, or at most {MOST_STEPS_LEFT // (grid.n_features + 1):,} on this grid with exhausted='as-printed'",
+            f"None, or at most {most:,} on this grid with exhausted='as-printed'",
             depth,
             "Without a limit, or with exhausted='outlying', any grid is scored at once.",
         )

@@ -6,10 +6,10 @@ from statistics import mean
 from typing import NamedTuple
 
 from dpoutlier.experiments.measure.variants import BASE
-from dpoutlier.experiments.report.judging import EXACT, PAIRS, TOLERANCE
+from dpoutlier.experiments.report.judging import EXACT, PAIRS
 from dpoutlier.experiments.report.steps import LADDER_EPSILONS
 from dpoutlier.experiments.report.summary import Summary
-from dpoutlier.experiments.report.view import View
+from dpoutlier.experiments.report.view import TOLERANCE, View
 from dpoutlier.experiments.report.wording import decimals, title_of
 
 __all__ = ["Answer", "answers"]
@@ -38,7 +38,9 @@ def _grid(view: View) -> Answer:
         return mean(side.value(dataset, pair[0]) - side.value(dataset, pair[1], bins=bins) for bins in large)
 
     sides = (view, View(view.summary, "limited"))
-    losses = {dataset: [loss(side, dataset, pair) for side in sides for pair in PAIRS] for dataset in study.sets}
+    losses = {
+        dataset: [loss(side, dataset, pair) for side in sides for pair in PAIRS.values()] for dataset in study.sets
+    }
     lines = [(title_of(dataset), *map(decimals, values)) for dataset, values in losses.items()]
     lines.append(("mean", *(decimals(mean(column)) for column in zip(*losses.values(), strict=True))))
     return Answer(

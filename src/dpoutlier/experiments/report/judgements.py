@@ -29,6 +29,8 @@ class Judgement:
     """By reading, the base reading first; empty if no run judges the claim."""
     splits: tuple[int, int] | None
     """In the base reading: on how many splits it holds, of how many. k and b stay as chosen on all of them."""
+    if_twice: bool | None
+    """In the base reading: whether it holds with twice the tolerance."""
     private: float | None
     """In the base reading, at the point that the claim is about: what the private grid reached, ..."""
     control: float | None
@@ -75,13 +77,15 @@ def tally(judgements: Iterable[Judgement]) -> str:
 def _judged(claim: Claim, readings: list[Reading], summary: Summary) -> Judgement:
     judge = claim.judge
     if judge is None:
-        return Judgement(claim, claim.verdict, {}, None, None, None)
+        return Judgement(claim, claim.verdict, {}, None, None, None, None)
     findings = {reading: judge(reading.view) for reading in readings}
     held = [finding.holds for finding in findings.values()]
     n_splits = summary.study.splits
-    splits = [judge(replace(readings[0].view, split=split)).holds for split in range(n_splits)]
+    base = readings[0].view
+    splits = [judge(replace(base, split=split)).holds for split in range(n_splits)]
+    if_twice = judge(replace(base, tolerance=2 * base.tolerance)).holds
     verdict = HOLDS if all(held) else DEPENDS if any(held) else FAILS
-    return Judgement(claim, verdict, findings, (sum(splits), n_splits), *_worth(claim, readings[0].view))
+    return Judgement(claim, verdict, findings, (sum(splits), n_splits), if_twice, *_worth(claim, base))
 
 
 def _worth(claim: Claim, view: View) -> tuple[float | None, float | None]:

@@ -19,9 +19,10 @@ from dpoutlier.experiments.report.comparison import Comparison
 from dpoutlier.experiments.report.comparison_answer import compared_lines, detectors_answer
 from dpoutlier.experiments.report.figures import Drawn
 from dpoutlier.experiments.report.judgements import Judgement, tally
-from dpoutlier.experiments.report.judging import METRIC_NAMES, TOLERANCE
+from dpoutlier.experiments.report.judging import METRIC_NAMES
 from dpoutlier.experiments.report.summary import Summary
 from dpoutlier.experiments.report.tables import summary_table
+from dpoutlier.experiments.report.view import TOLERANCE
 from dpoutlier.experiments.report.wording import decimals, title_of
 
 __all__ = ["page"]

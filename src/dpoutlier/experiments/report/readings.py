@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpoutlier.experiments.measure.choice import choose_bins
@@ -87,17 +88,36 @@ def readings_of(results: Results, summary: Summary) -> list[Reading]:
         Reading(variant, open_choice, text, short, View(summary, variant))
         for variant, (open_choice, text, short) in VARIANTS.items()
     ]
-    other = View(summary, k=choice.other_k, chosen=choice.other_bins)
+    other = View(summary, k=choice.other_k, b=_chosen(choice.other_bins))
     text = "the one at which plain k-NN is best, instead of the walk of the private grid without noise"
     found.append(Reading("k", "k", text, "k by plain k-NN", other))
+    apart = View(summary, b=_apart(results))
+    text = "apart for the basic and the weighted grid, as in the authors' code, instead of one for both"
+    found.append(Reading("b-apart", "b", text, "b apart for basic and weighted", apart))
     by_epsilon = {
         epsilon: choose_bins(results.rows, BASE, epsilon, choice.k) for epsilon in sorted(study.epsilons, reverse=True)
     }
-    anew = View(summary, chosen_anew=by_epsilon)
+    anew = View(summary, b=lambda dataset, _, at: by_epsilon[study.sweep_epsilon if at is None else at][dataset])
     found.append(Reading("b-anew", CHOSEN_AT, "each anew", "b chosen anew for each epsilon", anew))
     for epsilon, bins in by_epsilon.items():
         if epsilon != study.sweep_epsilon:
-            text = f"at {epsilon:g}, instead of {study.sweep_epsilon:g}"
-            at = View(summary, chosen=bins, swept_at=epsilon)
+            text = f"at {epsilon:g}, and curves over b there too, instead of {study.sweep_epsilon:g}"
+            at = View(summary, b=_chosen(bins), swept_at=epsilon)
             found.append(Reading(f"b-at-{epsilon:g}", CHOSEN_AT, text, f"b chosen at epsilon {epsilon:g}", at))
     return found
+
+
+def _chosen(bins: dict[str, int]) -> Callable[[str, str, float | None], int]:
+    """One b for each data set."""
+    return lambda dataset, *_: bins[dataset]
+
+
+def _apart(results: Results) -> Callable[[str, str, float | None], int]:
+    """The b at which the basic private grid is best, and the one at which the weighted one is."""
+    basic, weighted = (
+        choose_bins(
+            [row for row in results.rows if row.algorithm == name], BASE, results.study.sweep_epsilon, results.choice.k
+        )
+        for name in ("DP Grid", "DP Grid-w")
+    )
+    return lambda dataset, algorithm, _: (weighted if algorithm.endswith("Grid-w") else basic)[dataset]

@@ -85,6 +85,7 @@ def claims_table(judgements: Iterable[Judgement]) -> pa.Table:
                 "figure_in_base": one.figure,
                 "otherwise": one.turned_by,
                 "splits": None if one.splits is None else f"{one.splits[0]} of {one.splits[1]}",
+                "holds_with_twice_the_tolerance": one.if_twice,
                 "private": one.private,
                 "control": one.control,
             }
@@ -99,6 +100,7 @@ _CLAIMS = pa.schema(
         *((name, pa.string()) for name in ("place", "claim", "test", "verdict")),
         ("holds_in_base", pa.bool_()),
         *((name, pa.string()) for name in ("figure_in_base", "otherwise", "splits")),
+        ("holds_with_twice_the_tolerance", pa.bool_()),
         *((name, pa.float64()) for name in ("private", "control")),
     ]
 )
