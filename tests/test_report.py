@@ -263,7 +263,7 @@ def test_the_page_of_the_docs_is_made_from_the_tables(written, tmp_path):
     maker["main"](folder, tmp_path)
     text = (tmp_path / "reproduction.md").read_text()
     for one in found.judgements:
-        assert f"| {one.claim.text} | **{one.verdict}** | " in text
+        assert f"| {one.claim.text} *{one.claim.test.replace('*', '')}* | **{one.verdict}** | " in text
         assert f"{one.figure} |" in text
     for picture in re.findall(r"\]\((reproduction-\w+\.png)\)", text):
         assert (tmp_path / picture).read_bytes()[1:4] == b"PNG"

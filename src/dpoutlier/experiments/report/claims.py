@@ -200,6 +200,7 @@ CLAIMS = (
         "Section 1",
         "Scalable for data of high dimension and continuous domains, read as: it can be run.",
         "by running it",
+        ("wdbc",),
         verdict=HOLDS,
         why="it runs on Wdbc, with 30 continuous features and up to 10^30 cells",
     ),
