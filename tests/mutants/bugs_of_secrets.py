@@ -92,4 +92,27 @@ BUGS = [
         seen=UNKNOWN,
         source="",
     ),
+    PlantedBug(
+        part=PART,
+        name="bounds from the rows forgotten",
+        summary="A fit on bounds that were taken from the reference rows counts as private.",
+        file="detectors/partitioned.py",
+        old="        voided += self._leak()\n",
+        new="",
+        caught_by="tests/test_as_in_paper.py::"
+        "test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_from_it[DPForest]",
+        seen="The paper's preprocessing takes mean and maximum from the rows, and its guarantee does not count them.",
+        source="arXiv:2104.07938, Section 4.1",
+    ),
+    PlantedBug(
+        part=PART,
+        name="bounds from the rows forgotten in a file",
+        summary="An estimator made from a loaded model takes bounds that came from the reference rows for declared ones.",
+        file="detectors/partitioned.py",
+        old="leaked = model.score_histogram, LEAKED in model.guarantee.voided_by",
+        new="leaked = model.score_histogram, False",
+        caught_by="tests/test_as_in_paper.py::test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds",
+        seen=UNKNOWN,
+        source="",
+    ),
 ]
