@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from dpoutlier import Category, DPMarginals
 from dpoutlier.domain import Domain
 from dpoutlier.flatbuffers import batch_of
+from dpoutlier.server.csv_points import Lines, csv_points
 from dpoutlier.server.json_points import json_points
 from dpoutlier.server.refusals import Refusal
 from server_process import call, loaded_app
@@ -158,6 +159,38 @@ def test_parameters_do_not_go_into_the_body(app):
 def test_malformed_csv(app, body):
     status, code = ask(app, "text/csv", body)
     assert (status, code) in {(400, "malformed-body"), (400, "no-such-column"), (400, "missing-value")}
+
+
+COMMAS = {
+    "header": b"," * (4 << 20),
+    "one line": b"x,c\n" + b"," * (4 << 20),
+    "quotes that close and open again at each end of line": b'x,c\n"' + b'\n","' * (1 << 20) + b'"',
+}
+
+
+@pytest.mark.parametrize("where", COMMAS)
+def test_csv_of_commas_is_refused_before_it_becomes_a_list(where):
+    """A record of n commas is a list of 8 n bytes, and as much again while it grows."""
+    domain, body = Domain((0.0, 0.0), (1.0, 1.0), ("x", "c")), COMMAS[where]
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refusal) as refused:
+            csv_points(body, domain, None, ROWS)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code == "malformed-body"
+    assert peak < 4 * len(body)
+
+
+CSV_BYTES = st.sampled_from([b"1", b",", b"\n", b"\r", b'"', b"\xef\xbb\xbf", b"\xc3", b"\xa9", b"\0"])
+
+
+@given(st.lists(CSV_BYTES, max_size=60).map(b"".join), st.integers(0, 3))
+def test_csv_is_split_into_lines_as_one_decoded_text_would_be(body, shift):
+    """Also where a read of 8,192 bytes ends within a character or a line end."""
+    for text in (body, b"1" * (8190 + shift) + body):
+        assert list(Lines(text)) == list(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
 
 
 def test_arrow_that_would_burst(app):

@@ -16,12 +16,15 @@ from dpoutlier.server.refusals import Refusal
 __all__ = ["csv_points"]
 
 MOST_COLUMNS, LONGEST_FIELD = 20_000, 1 << 17
+MOST_COMMAS = MOST_COLUMNS + LONGEST_FIELD
+"""Of one record, those within quotes included."""
 
 
 def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) -> Points:
     """The points of a body; other columns are ignored. Empty lines are no records, unless there is but one column."""
     csv.field_size_limit(LONGEST_FIELD)
-    records = csv.reader(io.StringIO(body.decode("utf-8-sig", "replace"), newline=""))
+    lines = Lines(body)
+    records = csv.reader(lines)
     try:
         header = next(records, [])
         if not header or len(header) > MOST_COLUMNS:
@@ -29,7 +32,7 @@ def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) 
                 "malformed-body", f"CSV needs a header line that names its columns, at most {MOST_COLUMNS} of them."
             )
         places = chosen_columns(header, domain, person)
-        rows = list(_whole(records, len(header), most_rows))
+        rows = list(_whole(records, lines, len(header), most_rows))
     except csv.Error:
         rows = None
     if rows is None:
@@ -43,9 +46,36 @@ def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) 
     return Points(tables.columns(table, domain), lambda row, j: values[j][row])
 
 
-def _whole(records: Any, n_columns: int, most_rows: int) -> Any:
+class Lines:
+    """The lines of a body. Each comma may become an object of Python, so lines are refused before one record has too many."""
+
+    def __init__(self, body: bytes) -> None:
+        self.stream = io.TextIOWrapper(io.BytesIO(body), "utf-8-sig", "replace", newline="")
+        self.number = self.commas = 0
+
+    def __iter__(self) -> Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.stream)
+        self.number += 1
+        self.commas += line.count(",")
+        if self.commas > MOST_COMMAS:
+            raise Refusal(
+                "malformed-body",
+                f"the record at line {self.number} of the CSV has more than {MOST_COMMAS} commas. Give one value for each column.",
+            )
+        return line
+
+    def end_record(self) -> None:
+        self.commas = 0
+
+
+def _whole(records: Any, lines: Lines, n_columns: int, most_rows: int) -> Any:
     found = 0
+    lines.end_record()  # the header
     for row in records:
+        lines.end_record()
         if not row and n_columns > 1:
             continue
         if len(row or [""]) != n_columns:
