@@ -24,7 +24,9 @@ def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) 
     """The points of a body; other columns are ignored. Empty lines are no records, unless there is but one column."""
     csv.field_size_limit(LONGEST_FIELD)
     lines = Lines(body)
-    records = csv.reader(lines)
+    records = csv.reader(
+        lines if body.count(b",") > MOST_COMMAS else lines.stream
+    )  # most bodies need no look at each line
     try:
         header = next(records, [])
         if not header or len(header) > MOST_COLUMNS:

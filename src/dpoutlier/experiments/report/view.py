@@ -11,7 +11,7 @@ from dpoutlier.experiments.report.summary import Entry, Summary
 __all__ = ["TOLERANCE", "View"]
 
 TOLERANCE = 0.05
-"""The largest difference of a metric that counts as none."""
+"""Two results are comparable if their metric differs by at most this."""
 
 
 @dataclass(frozen=True)
