@@ -1,8 +1,8 @@
 """How words such as *nearly comparable* are judged by numbers: one tolerance, for and against every claim.
 
 Two results are comparable if they differ by at most the tolerance. A larger difference is notable. "A is better than B" fails if B
-leads notably somewhere, or if A leads notably nowhere. Three claims about who is ahead also count smaller leads: *best in nearly all
-cases*, *sometimes better* and *slightly better*.
+leads notably somewhere, or if A leads notably nowhere. Three claims about who is ahead also count smaller leads: *best in nearly
+all cases*, *sometimes better* and *slightly better*.
 
 "Our approach" is the basic private grid or the weighted one, whichever is better for the claim.
 """
