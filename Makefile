@@ -26,7 +26,7 @@ demo: $(READY) ## private model of breast cancer data: a table, and demo/demo.pn
 	$(BIN)/dpoutlier demo --out demo
 
 reproduce: $(READY) ## the paper's experiments and all detectors, less than half an hour: reproduction/report.html (REPRODUCE=--quick for 2)
-	$(BIN)/dpoutlier reproduce --out reproduction $(REPRODUCE)
+	$(BIN)/python -m experiments --out reproduction $(REPRODUCE)
 
 lint: $(READY) ## ruff
 	$(BIN)/ruff check .

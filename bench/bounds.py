@@ -12,15 +12,15 @@ from scipy import stats
 
 from dpoutlier import Bounds, DPForest
 from dpoutlier.exceptions import UnsafeWarning
-from dpoutlier.experiments.measure.comparison import guessed_rows
-from dpoutlier.experiments.measure.datasets import DATASETS
-from dpoutlier.experiments.measure.protocol import bounds_widened, seed_of, split_rows
-from dpoutlier.experiments.measure.public_tables import load_table, tables_at_hand
-from dpoutlier.experiments.measure.quality import quality
-from dpoutlier.experiments.measure.sources import data_folder, load_dataset
-from dpoutlier.noise.choice import permute_and_flip
+from dpoutlier.noise.permute_and_flip import permute_and_flip
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.trusted.quantiles import HIGH, LOW, EdgeCounts, buy_bounds, candidates, spread, utilities, widened
+from experiments.measure.comparison import guessed_rows
+from experiments.measure.datasets import DATASETS
+from experiments.measure.protocol import bounds_widened, seed_of, split_rows
+from experiments.measure.public_tables import load_table, tables_at_hand
+from experiments.measure.quality import quality
+from experiments.measure.sources import data_folder, load_dataset
 
 OUTER = (-1e6, 1e6)
 PAIRS = {Fraction(1, 20): 0.5, Fraction(1, 10): 1, Fraction(1, 5): 2, Fraction(1, 4): 3, Fraction(1, 3): 4}

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from data import reference
 from dpoutlier import DPGridKNN
-from dpoutlier.sources.parquet import ParquetTable
+from dpoutlier.tables.parquet import ParquetTable
 from measure import interleaved
 
 FEATURES, BINS = 8, 3

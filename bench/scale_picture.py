@@ -14,8 +14,8 @@ import polars as pl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from dpoutlier.domain import Domain
 from dpoutlier.engines.frames import lazy_frame
+from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.trusted.in_engine import InEngine

@@ -6,12 +6,12 @@ from sklearn.datasets import load_breast_cancer
 import naive
 from data import queries, reference
 from dpoutlier import DPGridKNN
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.holders.keyed import KeyedCounts
+from dpoutlier.counts.base import noisy_counts
+from dpoutlier.counts.keyed import KeyedCounts
+from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import cell_ids
-from dpoutlier.rows import Rows
 from dpoutlier.scoring.nearest_cells import NearestCells
+from dpoutlier.tables.rows import Rows
 from heap.walk import walk_by_heap
 from measure import interleaved, per_point, seconds
 from plain_python import score as plain_score
@@ -167,7 +167,7 @@ def against_definition(report):
     )
     report.section(
         "The oracle",
-        "`tests/naive.py`, which sorts all 625 cells of a small grid in exact fractions.",
+        "`tests/helpers/naive.py`, which sorts all 625 cells of a small grid in exact fractions.",
         ["microseconds per point, oracle", "ours", "ratio"],
         [[f"{oracle * 1e6:.0f}", f"{mine * 1e6:.3g}", f"{oracle / mine:.3g}"]],
     )

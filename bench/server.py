@@ -404,7 +404,7 @@ class Fire(NamedTuple):
 
 def under_fire(folder, paths, seconds, kills_of_all=1, workers=WORKERS):
     """Clients that keep asking while a worker is killed every second, and in the end the whole server."""
-    from dpoutlier.server.auditlog import verify
+    from dpoutlier.server.audit_log import verify
     from server_process import kill
 
     audit, chance, killed, restarts, found = folder / "audit.jsonl", random.Random(0), 0, [], []

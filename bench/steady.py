@@ -8,13 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpoutlier.holders.holder import STREAM, kernel_table, noisy_counts
-from dpoutlier.holders.keyed import KeyedCounts
-from dpoutlier.holders.steady import steady
+from dpoutlier.counts.base import STREAM, kernel_table, noisy_counts
+from dpoutlier.counts.constant_time import steady
+from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.kernels.counts import look_up, new_scratch
 from dpoutlier.noise.guide import guided_table
-from dpoutlier.noise.law import DiscreteLaplace
-from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import cell_ids
 from measure import interleaved
 
 BATCH = 512  # cells of a question

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 
 from dpoutlier import DPForest, DPMarginals
 from dpoutlier.exceptions import UnsafeWarning
-from dpoutlier.featuresfile import read_features
+from dpoutlier.features.file import read_features
 
 HERE = Path(__file__).parent
 EPSILONS = (5.0, 1.25, 0.3, 0.075)

@@ -1,6 +1,6 @@
 """Write docs/reproduction.md and its pictures from a finished run: every result on that page is looked up in the run's tables.
 
-dpoutlier reproduce --out reproduction && python docs/make_reproduction.py reproduction
+python -m experiments --out reproduction && python docs/make_reproduction.py reproduction
 """
 
 import shutil
@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dpoutlier.experiments.measure.study import FULL
-from dpoutlier.experiments.report.judging import ACCEPTABLE, NEARLY_ALL
-from dpoutlier.experiments.report.view import TOLERANCE
-from dpoutlier.experiments.report.wording import decimals, title_of
+from experiments.measure.study import FULL
+from experiments.report.judging import ACCEPTABLE, NEARLY_ALL
+from experiments.report.view import TOLERANCE
+from experiments.report.wording import decimals, title_of
 
 HERE = Path(__file__).parent
 PICTURES = ("illustration", "figure1", "figure2", "readings", "ladder")

@@ -2,15 +2,10 @@
 
 import itertools
 import re
-import sys
 import zlib
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-sys.path.insert(0, str(Path(__file__).parent))  # naive.py and strategies.py
-sys.path.insert(1, str(Path(__file__).parents[1] / "bench"))  # heap, the first kernel
 
 from dpoutlier import _warn
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
@@ -29,7 +24,7 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             if "spark" in nodeid.lower():
                 return "spark"
-            return nodeid.partition("::")[0] if re.search(r"test_(page|server|client)", nodeid) else nodeid
+            return nodeid.partition("::")[0] if re.match(r"tests/(page|server|client)/", nodeid) else nodeid
 
     return Together(config, log)
 
@@ -74,7 +69,7 @@ def data():
 @pytest.fixture(scope="session")
 def tiny_results(tmp_path_factory):
     """A whole study on small made-up data."""
-    from dpoutlier.experiments.measure.runner import run_study
+    from experiments.measure.runner import run_study
     from made_data import TINY, made_sets
 
     return run_study(TINY, made_sets(), tmp_path_factory.mktemp("tiny"), 1, lambda *_: None)

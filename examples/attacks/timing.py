@@ -22,11 +22,11 @@ import pictures
 from chances import percent
 from command import AS_PROMISED, TOO_MUCH, Finding, main, print_table
 from dpoutlier import DPGridKNN
-from dpoutlier.detectors.strangers import for_strangers
-from dpoutlier.holders.dense import DenseCounts
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.holders.keyed import KeyedCounts
-from dpoutlier.partitions.partition import cell_ids
+from dpoutlier.counts.base import noisy_counts
+from dpoutlier.counts.dense import DenseCounts
+from dpoutlier.counts.keyed import KeyedCounts
+from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.partitions.base import cell_ids
 from people import expected
 
 BINS = 2

@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 from dpoutlier._startup import without_collection
 
 if TYPE_CHECKING:
-    from dpoutlier.bounds import Bounds
-    from dpoutlier.category import Category
     from dpoutlier.client.client import Client
+    from dpoutlier.counts.keyed import secrets_may_travel
     from dpoutlier.detectors.as_in_paper import as_in_paper
-    from dpoutlier.detectors.choosing import detector
-    from dpoutlier.detectors.explanation import Counterfactual, Explanation
     from dpoutlier.detectors.fitted import FittedDetector
     from dpoutlier.detectors.forest import DPForest, Forest
     from dpoutlier.detectors.grid import DPGridKNN, GridKNN
     from dpoutlier.detectors.knn import KNN
-    from dpoutlier.detectors.loading import load
+    from dpoutlier.detectors.load import load
     from dpoutlier.detectors.marginals import DPMarginals, Marginals
-    from dpoutlier.detectors.merging import merge
-    from dpoutlier.detectors.pyod_adapter import PyODAdapter
-    from dpoutlier.guarantee import Guarantee, Neighbours
-    from dpoutlier.holders.keyed import secrets_may_travel
+    from dpoutlier.detectors.merge import merge
+    from dpoutlier.detectors.pyod import PyODAdapter
+    from dpoutlier.detectors.registry import detector
+    from dpoutlier.explain.explanation import Counterfactual, Explanation
+    from dpoutlier.explain.plots import explanation_figure
+    from dpoutlier.features.bounds import Bounds
+    from dpoutlier.features.category import Category
+    from dpoutlier.features.private_bounds import PrivateBounds
     from dpoutlier.ledger.ledger import Ledger
-    from dpoutlier.plots import explanation_figure
-    from dpoutlier.private_bounds import PrivateBounds
-    from dpoutlier.scoring.count_intervals import CountIntervals
-    from dpoutlier.statement import PrivacyStatement
+    from dpoutlier.model.statement import PrivacyStatement
+    from dpoutlier.privacy.guarantee import Guarantee, Neighbours
+    from dpoutlier.scoring.intervals import CountIntervals
 
 __all__ = [
     "KNN",
@@ -62,31 +62,31 @@ __all__ = [
 
 _HOME = {
     "KNN": "detectors.knn",
-    "Bounds": "bounds",
-    "Category": "category",
+    "Bounds": "features.bounds",
+    "Category": "features.category",
     "Client": "client.client",
-    "CountIntervals": "scoring.count_intervals",
+    "CountIntervals": "scoring.intervals",
     "DPForest": "detectors.forest",
     "DPGridKNN": "detectors.grid",
     "DPMarginals": "detectors.marginals",
-    "Counterfactual": "detectors.explanation",
-    "Explanation": "detectors.explanation",
+    "Counterfactual": "explain.explanation",
+    "Explanation": "explain.explanation",
     "FittedDetector": "detectors.fitted",
     "Forest": "detectors.forest",
     "GridKNN": "detectors.grid",
-    "Guarantee": "guarantee",
+    "Guarantee": "privacy.guarantee",
     "Ledger": "ledger.ledger",
     "Marginals": "detectors.marginals",
-    "Neighbours": "guarantee",
-    "PrivacyStatement": "statement",
-    "PrivateBounds": "private_bounds",
-    "PyODAdapter": "detectors.pyod_adapter",
+    "Neighbours": "privacy.guarantee",
+    "PrivacyStatement": "model.statement",
+    "PrivateBounds": "features.private_bounds",
+    "PyODAdapter": "detectors.pyod",
     "as_in_paper": "detectors.as_in_paper",
-    "detector": "detectors.choosing",
-    "explanation_figure": "plots",
-    "load": "detectors.loading",
-    "merge": "detectors.merging",
-    "secrets_may_travel": "holders.keyed",
+    "detector": "detectors.registry",
+    "explanation_figure": "explain.plots",
+    "load": "detectors.load",
+    "merge": "detectors.merge",
+    "secrets_may_travel": "counts.keyed",
 }
 
 

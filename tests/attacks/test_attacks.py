@@ -14,14 +14,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpoutlier import DPGridKNN
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.noise.law import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
-from dpoutlier.partitions.partition import cell_ids
-
-sys.path.append(str(Path(__file__).parents[2] / "examples" / "attacks"))
-
 import averaging
 import differencing
 import leaked_keyed_file
@@ -30,6 +22,11 @@ import membership
 import timing
 from chances import SURE, Guesses, interval, most_detected, most_right
 from command import AS_PROMISED, NO_TEETH, TOO_MUCH, Settings, arguments, perform, verdict
+from dpoutlier import DPGridKNN
+from dpoutlier.counts.base import noisy_counts
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.sampling import draw_noise
+from dpoutlier.partitions.base import cell_ids
 from people import TARGET, Noise, with_and_without
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ import pytest
 from dpoutlier.detectors import batches
 from dpoutlier.ledger import ledger
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
-from dpoutlier.server import auditlog, envelope, keys, logs
+from dpoutlier.server import audit_log, envelope, keys, logs
 
 __all__ = ["Seen", "observed"]
 
@@ -66,7 +66,7 @@ def frozen(folder: Path, seed: int):
         patch.setattr(secrets, "token_bytes", lambda n=32: names.read(n))
         patch.setattr(secrets, "choice", lambda among: among[names.read(1)[0] % len(among)])
         patch.setattr(batches, "uuid4", lambda: UUID(bytes=names.read(16)))
-        for module in (ledger, logs, auditlog):
+        for module in (ledger, logs, audit_log):
             patch.setattr(module, "datetime", Clock)
         for module in (envelope, keys):
             patch.setattr(module, "time", still)

@@ -41,7 +41,7 @@ from dpoutlier.cli.app import app as program
 from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.progress import reading
 from dpoutlier.client.connection import Answer, Connection
-from dpoutlier.detectors.strangers import for_strangers
+from dpoutlier.detectors.constant_time import for_strangers
 from dpoutlier.exceptions import ServerError
 from server_process import call, loaded_app
 
@@ -334,7 +334,7 @@ def _error_of(table: Any) -> Any:
     "dpoutlier.merge",
     "dpoutlier.explanation_figure",
     "dpoutlier.secrets_may_travel",
-    "dpoutlier.detectors.strangers.for_strangers",
+    "dpoutlier.detectors.constant_time.for_strangers",
 )
 def from_a_model(rows, place):
     dense, keyed = fitted("DPMarginals", rows, place), fitted("DPGridKNN keyed", rows, place)

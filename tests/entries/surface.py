@@ -18,8 +18,8 @@ from walking import members
 import dpoutlier
 from dpoutlier.cli.app import app as program
 from dpoutlier.engines.kinds import Engine
-from dpoutlier.sources.batched import BatchedTable
-from dpoutlier.sources.paths import FORMATS
+from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.tables.paths import FORMATS
 
 __all__ = ["commands", "documented", "names", "public_members", "routes", "sources", "surface"]
 

@@ -26,8 +26,8 @@ from dpoutlier.detectors.partitioned import PartitionedDetector
 from dpoutlier.server.app import create_app
 from dpoutlier.server.envelope import Reply
 from dpoutlier.server.settings import Settings
-from dpoutlier.sources.batched import BatchedTable
-from dpoutlier.trusted.readings import InBlocks
+from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.trusted.queries import InBlocks
 from dpoutlier.trusted.reference import Reference
 
 
@@ -152,7 +152,7 @@ def test_a_new_form_of_rows_is_noticed():
         def batches(self):
             return iter([])
 
-    PickledTable.__module__ = "dpoutlier.sources.pickled"
+    PickledTable.__module__ = "dpoutlier.tables.pickled"
     try:
         (wrong,) = complaints(_usual())
         assert wrong.startswith("rows in PickledTable")

@@ -17,7 +17,7 @@ from told import plain, state
 
 import dpoutlier
 from dpoutlier import Guarantee, Neighbours, secrets_may_travel
-from dpoutlier.rows import Rows
+from dpoutlier.tables.rows import Rows
 
 __all__ = ["Walk", "how_to_call", "members", "walk"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from dpoutlier.ledger.entries import START, _hash
 from dpoutlier.ledger.store import SCHEMA
-from dpoutlier.modelfile import archive
+from dpoutlier.model.file import archive
 
 SHARED = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 __all__ = ["ledger_of", "ledger_rows", "members_of", "npy_with_header", "sealed_model"]

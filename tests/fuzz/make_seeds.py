@@ -30,9 +30,9 @@ from dpoutlier import (
     load,
     merge,
 )
-from dpoutlier.domain import Domain
+from dpoutlier.features.domain import Domain
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
-from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.audit_log import AuditLog
 from dpoutlier.server.keys import create_key
 
 ROWS = np.random.default_rng(0).uniform(size=(40, 2))

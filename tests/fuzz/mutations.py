@@ -14,7 +14,7 @@ from contextlib import suppress
 import pyarrow as pa
 from fuzz_forging import ledger_of, ledger_rows, members_of, npy_with_header, sealed_model
 
-from dpoutlier.server.auditlog import FIRST, _hash, _line
+from dpoutlier.server.audit_log import FIRST, _hash, _line
 
 __all__ = ["changed_bytes", "changed_json", "mutated"]
 

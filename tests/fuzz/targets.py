@@ -24,7 +24,6 @@ import pyarrow as pa
 from guards import Finding, reading
 
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
-from dpoutlier.bounds import Bounds
 from dpoutlier.cli.files import csv_points as csv_tables
 from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.opening import _key as key_of_file
@@ -35,17 +34,18 @@ from dpoutlier.client import served as served_module
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer, check_columns
 from dpoutlier.exceptions import DpoutlierError, ReferenceDataError, SecretError, ServerError
+from dpoutlier.features.bounds import Bounds
 from dpoutlier.ledger.anchor import Head, heads_in
 from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.export import as_csv, as_json
 from dpoutlier.ledger.store import read_entries
-from dpoutlier.modelfile import load_model, save_model
+from dpoutlier.model.file import load_model, save_model
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.server import logs
-from dpoutlier.server.auditlog import AuditLog, verify
+from dpoutlier.server.audit_log import AuditLog, verify
 from dpoutlier.server.keys import KeyRing, day, read_keys
-from dpoutlier.sources.csvfile import csv_header, csv_stream
+from dpoutlier.tables.csv import csv_header, csv_stream
 from dpoutlier.trusted.reference import UNREADABLE
 
 __all__ = ["TARGETS", "Target", "folder"]
@@ -376,7 +376,7 @@ def _check_scores(content, body, kind, detector, *, nulls):
         rows = [[p[name] for name in domain.labels] if isinstance(p, dict) else p for p in points]
         table = pa.table([_text([row[j] for row in rows]) for j in range(domain.n_features)], list(domain.labels))
         if any(type(value) in {bool, int, float} for row in rows for value in row):
-            return  # numbers and truth values as levels are told apart by their type: tests/test_server_scores.py
+            return  # numbers and truth values as levels are told apart by their type: tests/server/test_scores.py
     elif kind == 1:
         path = _written("posted.csv", body)
         found = csv_header(path)

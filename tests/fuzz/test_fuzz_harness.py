@@ -18,7 +18,7 @@ from mutations import mutated
 from replay import outcome_of, warm
 from targets import Target
 
-from dpoutlier.modelfile import load_model
+from dpoutlier.model.file import load_model
 
 HERE = Path(__file__).parent
 

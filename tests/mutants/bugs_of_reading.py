@@ -96,7 +96,7 @@ BUGS = [
         file="trusted/fit.py",
         old="threshold_for(partition.n_cells, law, plan.sparse_size)",
         new="threshold_for(partition.n_cells - len(exact.counts), law, plan.sparse_size)",
-        caught_by="tests/test_sparse.py::test_how_many_cells_are_occupied_does_not_move_the_threshold",
+        caught_by="tests/counts/test_sparse.py::test_how_many_cells_are_occupied_does_not_move_the_threshold",
         seen="Those who found 13 bugs in 12 libraries name noise whose scale depends on the data set among the usual ones.",
         source="Cebere et al. 2026, Privacy in theory, bugs in practice (PETS)",
     ),

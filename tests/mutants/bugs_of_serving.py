@@ -6,8 +6,8 @@ from planted_bug import UNKNOWN, PlantedBug
 __all__ = ["BUGS"]
 
 PART = "Serving"
-WATCH, ACCESS = "tests/test_server_watch.py", "tests/test_server_access.py"
-AUDIT_FILE, REFUSED = "tests/test_server_auditfile.py", "tests/test_server_refused.py"
+WATCH, ACCESS = "tests/server/test_watch.py", "tests/server/test_access.py"
+AUDIT_FILE, REFUSED = "tests/server/test_audit_file.py", "tests/server/test_refused.py"
 NOTICED = f"{AUDIT_FILE}::test_queries_are_refused_and_readiness_says_why"
 
 BUGS = [
@@ -82,7 +82,7 @@ BUGS = [
         part=PART,
         name="replaced model that is tried once only",
         summary="A replaced model whose file could not be opened for the moment is never loaded.",
-        file="server/shelf.py",
+        file="server/models.py",
         old="and time.monotonic() < again:",
         new="and again:",
         caught_by=f"{WATCH}::test_a_model_that_could_not_be_loaded_is_tried_again[error0]",
@@ -118,7 +118,7 @@ BUGS = [
         file="server/keys.py",
         old="        path = path.resolve()",
         new="        path = path.absolute()",
-        caught_by="tests/test_server_keys.py::test_a_link_to_the_file_is_as_good_as_the_file",
+        caught_by="tests/server/test_keys.py::test_a_link_to_the_file_is_as_good_as_the_file",
         seen=UNKNOWN,
         source="",
     ),
@@ -137,7 +137,7 @@ BUGS = [
         part=PART,
         name="audit log that is no longer at its path",
         summary="Queries are answered while their entries go to a file that was moved or removed.",
-        file="server/auditlog.py",
+        file="server/audit_log.py",
         old="if not os.path.samestat(found, there) or (",
         new="if there is None or (",
         caught_by=f"{NOTICED}[replaced_by_an_empty_file]",
@@ -148,7 +148,7 @@ BUGS = [
         part=PART,
         name="audit log that begins again",
         summary="A log that was emptied while the server runs begins at 1 again, and verifies.",
-        file="server/auditlog.py",
+        file="server/audit_log.py",
         old="            if not self._holds(known, size):\n",
         new="            if size and not self._holds(known, size):\n",
         caught_by=f"{NOTICED}[emptied]",
@@ -159,7 +159,7 @@ BUGS = [
         part=PART,
         name="audit log compared by its length",
         summary="A log that was emptied and has grown again by other entries is taken for the same.",
-        file="server/auditlog.py",
+        file="server/audit_log.py",
         old="return size >= known.size and os.pread(self.file, len(end), known.size - len(end)) == end",
         new="return size >= known.size and end is not None",
         caught_by=f"{NOTICED}[emptied_and_written_again_by_another_server]",
@@ -170,7 +170,7 @@ BUGS = [
         part=PART,
         name="each worker knows its own entries only",
         summary="A worker that starts after the log was emptied takes it for a new one.",
-        file="server/auditlog.py",
+        file="server/audit_log.py",
         old="self.path, self.mark = str(path), Mark(shared)",
         new="self.path, self.mark = str(path), Mark(None)",
         caught_by=f"{AUDIT_FILE}::test_a_log_that_is_not_as_it_was_left_is_not_written[emptied]",
@@ -236,10 +236,10 @@ BUGS = [
         part=PART,
         name="delta of 0 for whoever can time answers",
         summary="The statement of a keyed model gives a delta of 0 without a word about time.",
-        file="statement.py",
+        file="model/statement.py",
         old="remarks += [COMPUTATIONAL, TIMED] if",
         new="remarks += [COMPUTATIONAL] if",
-        caught_by="tests/test_server_details.py::test_a_keyed_model_states_its_delta_for_whoever_can_time_answers[keyed]",
+        caught_by="tests/server/test_details.py::test_a_keyed_model_states_its_delta_for_whoever_can_time_answers[keyed]",
         seen=UNKNOWN,
         source="",
     ),

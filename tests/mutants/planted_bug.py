@@ -38,15 +38,19 @@ class PlantedBug:
 
 UNKNOWN = "No public case known to us."
 
-EXACT, HOLDERS, REPLAY = "tests/test_privacy_exact.py", "tests/test_holders.py", "tests/test_neighbour_replay.py"
-LEDGER_COSTS, LEDGER_FITS = "tests/ledger/test_ledger_costs.py", "tests/ledger/test_ledger_fits.py"
-LEDGER_PAID, LEDGER_FAULTS = "tests/ledger/test_ledger_paid.py", "tests/ledger/test_ledger_faults.py"
-LAW_OF_A_FIT = "tests/test_noise.py::test_what_a_fit_releases_has_the_noise_that_was_charged[grid]"
+EXACT, HOLDERS, REPLAY = (
+    "tests/trusted/test_privacy_exact.py",
+    "tests/counts/test_base.py",
+    "tests/trusted/test_neighbour_replay.py",
+)
+LEDGER_COSTS, LEDGER_FITS = "tests/ledger/test_budgets.py", "tests/ledger/test_fits.py"
+LEDGER_PAID, LEDGER_FAULTS = "tests/ledger/test_paid.py", "tests/ledger/test_faults.py"
+LAW_OF_A_FIT = "tests/noise/test_laplace.py::test_what_a_fit_releases_has_the_noise_that_was_charged[grid]"
 ALL_PARTS = f"{EXACT}::test_all_parts_together_cost_at_most_epsilon[add-or-remove-one-1-forest]"
 BOUGHT_BOUNDS = (
-    "tests/test_real_tables.py::test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
+    "tests/detectors/test_real_tables.py::test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
     "[add-or-remove-one-1-marginals]"
 )
-NO_ROWS = "tests/test_cli.py::test_a_header_without_a_line_end_is_a_file_of_no_rows"
-FIRST_BIN = "tests/test_cli.py::test_values_that_do_not_parse_count_in_the_first_bin"
-CONFUSED = "tests/test_modelfile.py::test_secret_and_publishable_files_cannot_be_confused"
+NO_ROWS = "tests/cli/test_commands.py::test_a_header_without_a_line_end_is_a_file_of_no_rows"
+FIRST_BIN = "tests/cli/test_commands.py::test_values_that_do_not_parse_count_in_the_first_bin"
+CONFUSED = "tests/model/test_file.py::test_secret_and_publishable_files_cannot_be_confused"

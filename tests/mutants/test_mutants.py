@@ -78,32 +78,40 @@ def test_a_planted_bug_is_caught(copy, bug):
 
 # The judge can say no -----------------------------------------------------------------------------------------------------
 
-NODE = "tests/test_guarantee.py::test_the_sensitivity_counts_cells_rows_and_relations"
-HARMLESS = Patch("guarantee.py", "L1 change of the whole vector of counts", "The change of the whole vector of counts")
+NODE = "tests/privacy/test_guarantee.py::test_the_sensitivity_counts_cells_rows_and_relations"
+HARMLESS = Patch(
+    "privacy/guarantee.py", "L1 change of the whole vector of counts", "The change of the whole vector of counts"
+)
 JUDGED = {
     "a harmless patch survives": (HARMLESS, NODE, Verdict.SURVIVED),
-    "a real one is caught": (Patch("guarantee.py", "changes = 2  #", "changes = 1  #"), NODE, Verdict.CAUGHT),
+    "a real one is caught": (Patch("privacy/guarantee.py", "changes = 2  #", "changes = 1  #"), NODE, Verdict.CAUGHT),
     "a syntax error proves nothing": (
-        Patch("guarantee.py", "changes = 2  #", "changes = = 2  #"),
+        Patch("privacy/guarantee.py", "changes = 2  #", "changes = = 2  #"),
         NODE,
         Verdict.BROKEN,
     ),
     "nor does an error while importing": (
-        Patch("guarantee.py", "import numbers\n", "import numbers\nassert False\n"),
+        Patch("privacy/guarantee.py", "import numbers\n", "import numbers\nassert False\n"),
         NODE,
         Verdict.BROKEN,
     ),
     "nor an assertion of the package": (
-        Patch("guarantee.py", "    match neighbours:\n", "    assert cells_per_row < 2\n    match neighbours:\n"),
+        Patch(
+            "privacy/guarantee.py", "    match neighbours:\n", "    assert cells_per_row < 2\n    match neighbours:\n"
+        ),
         NODE,
         Verdict.BROKEN,
     ),
     "nor an error that is no assertion": (
-        Patch("guarantee.py", "    match neighbours:\n", "    1 // 0\n    match neighbours:\n"),
+        Patch("privacy/guarantee.py", "    match neighbours:\n", "    1 // 0\n    match neighbours:\n"),
         NODE,
         Verdict.BROKEN,
     ),
-    "nor a test that is not there": (HARMLESS, "tests/test_guarantee.py::test_that_nobody_wrote", Verdict.BROKEN),
+    "nor a test that is not there": (
+        HARMLESS,
+        "tests/privacy/test_guarantee.py::test_that_nobody_wrote",
+        Verdict.BROKEN,
+    ),
 }
 
 
@@ -126,7 +134,7 @@ def test_another_copy_of_the_package_is_noticed(copy, monkeypatch, tmp_path):
 def test_a_patch_that_does_not_fit_is_an_error():
     for text in ("", "x x"):
         with pytest.raises(ValueError, match="times"):
-            Patch("guarantee.py", "x", "y").applied(text)
+            Patch("privacy/guarantee.py", "x", "y").applied(text)
 
 
 def test_a_copy_is_made_whatever_others_do_in_the_caches_meanwhile(tmp_path, monkeypatch):
@@ -167,7 +175,7 @@ def test_a_copy_is_made_whatever_others_do_in_the_caches_meanwhile(tmp_path, mon
 @pytest.mark.slow
 def test_the_copy_is_as_it_was_after_a_bug(tmp_path):
     copy = Copy(tmp_path)
-    path, before = copy.package / "guarantee.py", (PACKAGE / "guarantee.py").read_bytes()
+    path, before = copy.package / "privacy/guarantee.py", (PACKAGE / "privacy/guarantee.py").read_bytes()
     stamp = path.stat().st_mtime_ns
     with pytest.raises(ValueError, match="0 times"), copy.planted([HARMLESS, HARMLESS]):
         pytest.fail("the second patch finds nothing to replace")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpoutlier.audit.configuration import Configuration
-from dpoutlier.guarantee import Neighbours
-from dpoutlier.private_bounds import PrivateBounds
+from dpoutlier.features.private_bounds import PrivateBounds
+from dpoutlier.privacy.guarantee import Neighbours
 
 __all__ = ["EPSILONS", "TEETH", "Case", "standard_cases"]
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier._warn import nothing_to_protect
 from dpoutlier.audit.frames import ENGINES, engine_frame
-from dpoutlier.bounds import Bounds
-from dpoutlier.detectors.choosing import DETECTOR_NAMES, detector_class
-from dpoutlier.detectors.loading import load
-from dpoutlier.domain import Domain
+from dpoutlier.detectors.load import load
+from dpoutlier.detectors.registry import DETECTOR_NAMES, detector_class
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.guarantee import Neighbours, as_epsilon
-from dpoutlier.model import Model
-from dpoutlier.modelfile import PUBLIC_SUFFIX
+from dpoutlier.features.bounds import Bounds
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.file import PUBLIC_SUFFIX
+from dpoutlier.model.model import Model
+from dpoutlier.privacy.guarantee import Neighbours, as_epsilon
 
 __all__ = ["Configuration", "Same", "configuration_of_file", "coordinates", "made_rows"]
 

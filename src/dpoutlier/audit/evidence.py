@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.audit.worlds import Changed, Worlds
-from dpoutlier.holders.sparse import SparseCounts
-from dpoutlier.model import Model
-from dpoutlier.noise.law import DiscreteLaplace
-from dpoutlier.partitions.partition import CellIds
+from dpoutlier.counts.sparse import SparseCounts
+from dpoutlier.model.model import Model
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.threshold import bin_of
 
 __all__ = ["LookUp", "log_ratio", "log_ratios_of_counts", "other_releases"]

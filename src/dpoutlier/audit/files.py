@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.audit.evidence import LookUp
-from dpoutlier.partitions.partition import CellIds
+from dpoutlier.partitions.base import CellIds
 
 __all__ = ["Opened", "folder_in_memory", "open_file"]
 

@@ -16,9 +16,9 @@ from dpoutlier.audit.files import folder_in_memory, open_file
 from dpoutlier.audit.scores import Questions, questions_for
 from dpoutlier.audit.seeds import seed_of
 from dpoutlier.audit.worlds import Changed, Worlds, worlds_of
+from dpoutlier.counts.base import noisy_counts
 from dpoutlier.detectors.fitted import HoldsModel
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.model import Model
+from dpoutlier.model.model import Model
 
 __all__ = ["COUNTS", "FILE", "SCORES", "channels_of", "observe"]
 

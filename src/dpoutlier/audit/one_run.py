@@ -18,9 +18,9 @@ from dpoutlier.audit.files import folder_in_memory, open_file
 from dpoutlier.audit.scores import Code, way
 from dpoutlier.audit.seeds import seed_of
 from dpoutlier.audit.worlds import MOST_ROWS, cells_of, crowd_for, made_points
-from dpoutlier.holders.holder import noisy_counts
-from dpoutlier.model import Model
-from dpoutlier.partitions.partition import CellIds
+from dpoutlier.counts.base import noisy_counts
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 

@@ -13,7 +13,7 @@ from typing import IO, Any
 import pyarrow.csv
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from dpoutlier._files import write_aside
+from dpoutlier._atomic import write_aside
 from dpoutlier.audit.figure import audit_picture
 from dpoutlier.audit.findings import Finding, table_of
 

@@ -18,8 +18,8 @@ from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
 from dpoutlier.audit.many_runs import COUNTS, FILE, SCORES, channels_of, observe
 from dpoutlier.audit.one_run import Canaries, Guesses, bound_by_guesses, canaries_of, guess_coins
+from dpoutlier.audit.processes import processes, submitted
 from dpoutlier.audit.worlds import worlds_of
-from dpoutlier.processes import processes, submitted
 
 __all__ = ["FULL", "MANY", "ONE", "QUICK", "Effort", "run_audit"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.audit.evidence import log_ratios_of_counts, other_releases
 from dpoutlier.audit.worlds import FAR, Worlds, cells_of, made_points
-from dpoutlier.model import Model
+from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from dpoutlier.audit.configuration import Configuration, coordinates
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.model import Model
-from dpoutlier.partitions.partition import CellIds
-from dpoutlier.rows import Rows
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.nearest_cells import NearestCells
+from dpoutlier.tables.rows import Rows
 
 __all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "crowd_for", "made_points", "positions_of", "worlds_of"]
 

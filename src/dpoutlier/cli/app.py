@@ -19,7 +19,6 @@ from dpoutlier.cli.keys import keys
 from dpoutlier.cli.ledger import ledger
 from dpoutlier.cli.merge import merge
 from dpoutlier.cli.plan import plan
-from dpoutlier.cli.reproduce import reproduce
 from dpoutlier.cli.score import score
 from dpoutlier.cli.serve import serve
 
@@ -33,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, reproduce, audit):
+for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, audit):
     app.command()(command)
 for name, group in (("ledger", ledger), ("keys", keys), ("audit-log", audit_log)):
     app.add_typer(group, name=name)

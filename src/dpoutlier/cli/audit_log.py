@@ -31,8 +31,8 @@ def verify(
     Example: dpoutlier audit-log verify audit.jsonl
     """
     with errors_for_people():
-        from dpoutlier.server.auditlog import AuditError  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.server.auditlog import verify as verified  # noqa: PLC0415
+        from dpoutlier.server.audit_log import AuditError  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier.server.audit_log import verify as verified  # noqa: PLC0415
 
         try:
             found = verified(file, head)

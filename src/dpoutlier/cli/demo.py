@@ -10,7 +10,7 @@ from dpoutlier.cli.errors import errors_for_people
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dpoutlier.demo import DemoResult
+    from dpoutlier.cli.demo_run import DemoResult
 
 __all__ = ["demo"]
 
@@ -28,9 +28,9 @@ def demo(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
+        from dpoutlier.cli.demo_run import run_demo  # noqa: PLC0415
         from dpoutlier.cli.progress import console, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.demo import run_demo  # noqa: PLC0415
-        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
+        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
         if as_epsilon(epsilon) is None:
             raise bad("--epsilon", "finite", epsilon)

@@ -8,7 +8,7 @@ import typer
 from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
-    from dpoutlier.detectors.explanation import Explanation
+    from dpoutlier.explain.explanation import Explanation
 
 __all__ = ["explain"]
 
@@ -36,7 +36,7 @@ def explain(
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """
     with errors_for_people():
-        from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_points  # noqa: PLC0415
         from dpoutlier.cli.opening import opened  # noqa: PLC0415
@@ -65,7 +65,7 @@ def explain(
         given = {name: column[0].as_py() for name, column in zip(found.features, one.columns, strict=True)}
         _print(found, given, number, top)
         if output is not None:
-            from dpoutlier.plots import explanation_figure  # noqa: PLC0415
+            from dpoutlier.explain.plots import explanation_figure  # noqa: PLC0415
 
             explanation_figure(output, found, given, number, top)
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)

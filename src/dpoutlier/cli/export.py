@@ -23,8 +23,8 @@ def export(
     """
     with errors_for_people():
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.loading import load  # noqa: PLC0415
-        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
+        from dpoutlier.detectors.load import load  # noqa: PLC0415
+        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
         detector = load(model, secret=model.name.endswith(SECRET_SUFFIX))  # refused below, in words that fit
         say_if_compiling()

@@ -9,7 +9,7 @@ import typer
 from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
-    from dpoutlier.drafting import Drafted
+    from dpoutlier.tables.draft import Drafted
 
 __all__ = ["features"]
 
@@ -60,12 +60,12 @@ def features(
     Example: dpoutlier features new.csv --public -o features.toml
     """
     with errors_for_people():
-        from dpoutlier._files import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
         from dpoutlier.cli.progress import console, working  # noqa: PLC0415
-        from dpoutlier.drafting import drafted, to_toml  # noqa: PLC0415
         from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+        from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
 
         if not (public or schema):
             raise InvalidParameterError(NOT_SAID.format(path=sample))

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpoutlier.exceptions import InvalidParameterError, PointsError
-from dpoutlier.sources.batched import FileTable
-from dpoutlier.sources.csvfile import check_columns, check_csv_names, csv_header, csv_stream
-from dpoutlier.sources.files import file_table
-from dpoutlier.sources.parquet import parquet_schema
-from dpoutlier.sources.paths import format_of
+from dpoutlier.tables.batched import FileTable
+from dpoutlier.tables.csv import check_columns, check_csv_names, csv_header, csv_stream
+from dpoutlier.tables.files import file_table
+from dpoutlier.tables.parquet import parquet_schema
+from dpoutlier.tables.paths import format_of
 
 if TYPE_CHECKING:
-    from dpoutlier.domain import Domain
+    from dpoutlier.features.domain import Domain
 
 __all__ = ["csv_points", "read_names", "read_points", "read_reference", "read_sample", "write_csv_rows"]
 

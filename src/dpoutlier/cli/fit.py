@@ -13,7 +13,7 @@ from dpoutlier.cli.errors import errors_for_people
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
-    from dpoutlier.receipt import Receipt
+    from dpoutlier.privacy.receipt import Receipt
 
 __all__ = ["fit"]
 
@@ -129,13 +129,13 @@ def fit(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.detectors.choosing import detector as chosen_detector  # noqa: PLC0415
-        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
+        from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
+        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
-        from dpoutlier.modelfile import check_target, try_target  # noqa: PLC0415
+        from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
+        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
@@ -211,7 +211,7 @@ def _telling_of(book: "Ledger | None", output: Path) -> Iterator[None]:
 def _model_of(receipt: "Receipt", output: Path) -> str:
     """Whether the model of a charge is in its file; under its name there may also be an older one."""
     from dpoutlier.exceptions import DpoutlierError  # noqa: PLC0415
-    from dpoutlier.modelfile import load_model, targets  # noqa: PLC0415
+    from dpoutlier.model.file import load_model, targets  # noqa: PLC0415
 
     for target in targets(output):
         with suppress(DpoutlierError):

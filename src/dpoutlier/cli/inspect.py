@@ -21,7 +21,7 @@ def inspect(
     """
     with errors_for_people():
         from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.modelfile import SECRET_SUFFIX, load_model  # noqa: PLC0415
+        from dpoutlier.model.file import SECRET_SUFFIX, load_model  # noqa: PLC0415
 
         found = load_model(model, secret=model.name.endswith(SECRET_SUFFIX))
         statement = found.privacy_statement()

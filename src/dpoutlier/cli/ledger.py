@@ -113,8 +113,8 @@ def show(
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
         from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
         each = None if plan is None else as_epsilon(plan)
         if plan is not None and each is None:
@@ -242,7 +242,7 @@ def export(
     Example: dpoutlier ledger export budget.ledger -o budget.csv
     """
     with errors_for_people():
-        from dpoutlier._files import write_aside  # noqa: PLC0415
+        from dpoutlier._atomic import write_aside  # noqa: PLC0415
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.progress import console  # noqa: PLC0415
         from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415

@@ -28,8 +28,8 @@ def merge(
     """
     with errors_for_people():
         from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.merging import merge as merged  # noqa: PLC0415
-        from dpoutlier.modelfile import check_target  # noqa: PLC0415
+        from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415
+        from dpoutlier.model.file import check_target  # noqa: PLC0415
 
         check_target(output, overwrite=force)
         found = merged(models, people=people or "")

@@ -22,8 +22,8 @@ def opened(
 ) -> FittedDetector | Client:
     """The model of that path or, with a url, of that id."""
     if url is None:
-        from dpoutlier.detectors.loading import load  # noqa: PLC0415 - a client needs none of it
-        from dpoutlier.modelfile import SECRET_SUFFIX  # noqa: PLC0415
+        from dpoutlier.detectors.load import load  # noqa: PLC0415 - a client needs none of it
+        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
         if key_file is not None or ca is not None:
             raise InvalidParameterError("--key-file and --ca are for a server: give its address as --url.")

@@ -5,15 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dpoutlier.detectors.merging import release_id
+from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import LedgerError
-from dpoutlier.guarantee import Guarantee
 from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.ledger import Ledger
-from dpoutlier.merged import People
-from dpoutlier.model import Model
-from dpoutlier.modelfile import SECRET_SUFFIX, load_model
-from dpoutlier.receipt import Receipt
+from dpoutlier.model.file import SECRET_SUFFIX, load_model
+from dpoutlier.model.model import Model
+from dpoutlier.model.parts import People
+from dpoutlier.privacy.guarantee import Guarantee
+from dpoutlier.privacy.receipt import Receipt
 
 __all__ = ["check_models"]
 

@@ -9,7 +9,7 @@ from dpoutlier.cli.errors import errors_for_people
 from dpoutlier.cli.fit import Detector, Neighbours
 
 if TYPE_CHECKING:
-    from dpoutlier.planning import Advice, Outlook
+    from dpoutlier.detectors.simulate import Advice, Outlook
 
 __all__ = ["plan"]
 
@@ -35,10 +35,10 @@ def plan(
     """
     with errors_for_people():
         from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.guarantee import as_epsilon  # noqa: PLC0415
-        from dpoutlier.planning import advise  # noqa: PLC0415
+        from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
+        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
+        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
         bounds = Bounds.from_file(features)
         exact = as_epsilon(epsilon)
@@ -97,7 +97,7 @@ def _print(advice: "Advice") -> None:
 
 
 def _verdict(advice: "Advice", found: "Outlook") -> str:
-    from dpoutlier.planning import NOISE_ONLY, USEFUL  # noqa: PLC0415
+    from dpoutlier.detectors.simulate import NOISE_ONLY, USEFUL  # noqa: PLC0415
 
     if not found.judged:
         return "unknown"

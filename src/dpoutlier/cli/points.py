@@ -12,14 +12,14 @@ from typing import IO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dpoutlier import tables
 from dpoutlier.cli.files import csv_points, write_csv_rows
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import PointsError
-from dpoutlier.sources.batched import rows_of_a_batch
-from dpoutlier.sources.csvfile import check_columns, csv_header
-from dpoutlier.sources.parquet import open_parquet, parquet_schema
-from dpoutlier.sources.paths import files_of, format_of
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.batched import rows_of_a_batch
+from dpoutlier.tables.csv import check_columns, csv_header
+from dpoutlier.tables.parquet import open_parquet, parquet_schema
+from dpoutlier.tables.paths import files_of, format_of
 
 __all__ = ["Batch", "Points", "points_writer"]
 

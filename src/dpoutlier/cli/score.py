@@ -72,10 +72,10 @@ def score(
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
     with errors_for_people():
-        from dpoutlier._files import check_output  # noqa: PLC0415 - --help must not wait for it
+        from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.opening import opened  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.sources.paths import format_of  # noqa: PLC0415
+        from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
         if output is not None:
             format_of(output)
@@ -169,7 +169,7 @@ def _run(
     """Score all points and write them aside; the file has its name when it is complete."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from dpoutlier._files import write_aside  # noqa: PLC0415
+    from dpoutlier._atomic import write_aside  # noqa: PLC0415
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
 

@@ -57,9 +57,9 @@ def serve(
                 f"the server needs what is not installed ({', '.join(absent)}): pip install 'dpoutlier[server]', or "
                 "'.[server]' where its source is."
             )
+        from dpoutlier.server.models import named_models  # noqa: PLC0415
         from dpoutlier.server.run import serve as run  # noqa: PLC0415
         from dpoutlier.server.settings import Settings  # noqa: PLC0415
-        from dpoutlier.server.shelf import named_models  # noqa: PLC0415
 
         run(
             Settings(

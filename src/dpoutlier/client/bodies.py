@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dpoutlier.client.connection import Answer
 from dpoutlier.client.description import Limits
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
-from dpoutlier.flatbuffers import DAMAGED, batch_of
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables.arrow_message import DAMAGED, batch_of
 
 __all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
 

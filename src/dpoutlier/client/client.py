@@ -19,11 +19,11 @@ from dpoutlier.client.description import Description
 from dpoutlier.client.explanation import ToldExplanation
 from dpoutlier.client.served import WAITS, ReplacedError, ServedModel
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.domain import Domain
 from dpoutlier.engines.kinds import engine_of
 from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNotSetError
-from dpoutlier.rows import Positions
-from dpoutlier.statement import PrivacyStatement
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.statement import PrivacyStatement
+from dpoutlier.tables.rows import Positions
 
 __all__ = ["Client"]
 

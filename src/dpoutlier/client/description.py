@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dpoutlier.category import Category
-from dpoutlier.domain import Domain, axis_of
 from dpoutlier.exceptions import DpoutlierError, ServerError
-from dpoutlier.statement import PrivacyStatement
+from dpoutlier.features.category import Category
+from dpoutlier.features.domain import Domain, axis_of
+from dpoutlier.model.statement import PrivacyStatement
 
 __all__ = ["Description", "Limits", "statement_of", "threshold_of"]
 

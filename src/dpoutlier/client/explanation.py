@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.detectors.explanation import Explanation
-from dpoutlier.detectors.regions import value_text
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
+from dpoutlier.explain.explanation import Explanation
+from dpoutlier.explain.wording import value_text
+from dpoutlier.features.domain import Domain
 
 __all__ = ["ToldExplanation", "ToldPoint"]
 

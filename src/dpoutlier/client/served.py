@@ -11,15 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
 from dpoutlier.client.bodies import FOR_AN_ANSWER, most_bytes, points_batches, points_body, scores_of_answer
 from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
 from dpoutlier.client.explanation import ToldExplanation
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ServerError
-from dpoutlier.rows import MissingValueError, Positions, Rows
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import MissingValueError, Positions, Rows
 
 __all__ = ["ReplacedError", "ServedModel"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
 from dpoutlier._validate import at_least_one, one_of
-from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.grid import DPGridKNN
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.bounds import Bounds
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.tables import convert as tables
 
 __all__ = ["as_in_paper", "unsafe_bounds"]
 

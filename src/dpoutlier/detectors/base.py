@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpoutlier import tables
 from dpoutlier._validate import bad
-from dpoutlier.bounds import Bounds
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ColumnNamesWarning
-from dpoutlier.sources.dataset import DatasetTable, is_dataset
-from dpoutlier.sources.files import file_table
-from dpoutlier.sources.paths import check_text_is_path
+from dpoutlier.features.bounds import Bounds
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.dataset import DatasetTable, is_dataset
+from dpoutlier.tables.files import file_table
+from dpoutlier.tables.paths import check_text_is_path
 
 __all__ = ["Detector"]
 

@@ -10,9 +10,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
 from dpoutlier._startup import first_without_collection
-from dpoutlier.rows import Rows
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import Rows
 
 if TYPE_CHECKING:
     from dpoutlier.detectors.scores import ScoresPoints

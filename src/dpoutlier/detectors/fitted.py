@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
-from dpoutlier.detectors.explanation import Explained, Explanation
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.domain import Domain
-from dpoutlier.guarantee import Guarantee
-from dpoutlier.model import Model
-from dpoutlier.modelfile import save_model
+from dpoutlier.explain.contributions import contributions
+from dpoutlier.explain.explanation import Explained, Explanation
+from dpoutlier.explain.nearest_region import nearest_regions
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.file import save_model
+from dpoutlier.model.model import Model
+from dpoutlier.model.statement import PrivacyStatement
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.rows import Positions, Rows
-from dpoutlier.scoretables.export import export_scores
-from dpoutlier.scoring.count_intervals import CountIntervals, count_intervals
-from dpoutlier.scoring.explaining import contributions
+from dpoutlier.privacy.guarantee import Guarantee
+from dpoutlier.scoring.intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
-from dpoutlier.scoring.nearest_region import nearest_regions
 from dpoutlier.scoring.threads import thread_count
-from dpoutlier.statement import PrivacyStatement
+from dpoutlier.sql.export import export_scores
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import Positions, Rows
 
 __all__ = ["FittedDetector", "HoldsModel", "Walks"]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
-from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.model import Model
+from dpoutlier.features.axes import Axes
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.mixed_trees import MixedTrees, trees_of
-from dpoutlier.partitions.partition import Partition
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 from dpoutlier.scoring.log_counts import LogCounts
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from dpoutlier import tables
 from dpoutlier._validate import bad, one_of
 from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.scores import ScoresPoints
@@ -19,6 +18,7 @@ from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.engines.spark import add_in_arrow, arrow_schema
 from dpoutlier.engines.streams import arrow_batches
 from dpoutlier.exceptions import PointsError
+from dpoutlier.tables import convert as tables
 
 __all__ = ["ADDED", "batch_scorer", "check_columns", "score_frame"]
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from dpoutlier._validate import bad
-from dpoutlier.axes import Axes
+from dpoutlier.counts.sparse import SparseCounts, least_size_for
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.holders.sparse import SparseCounts, least_size_for
-from dpoutlier.model import Model
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.features.axes import Axes
+from dpoutlier.model.model import Model
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid, bins_by_rule
-from dpoutlier.partitions.partition import Partition
 from dpoutlier.scoring.nearest_cells import NearestCells, check_last_cell
 
 __all__ = ["DPGridKNN", "GridKNN"]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
 from dpoutlier._validate import at_least_one, share, true_or_false
 from dpoutlier.detectors.base import Detector
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ThresholdNotSetError
-from dpoutlier.guarantee import Guarantee
-from dpoutlier.rows import Positions
-from dpoutlier.trusted.neighbours import ReferenceNeighbours
+from dpoutlier.features.domain import Domain
+from dpoutlier.privacy.guarantee import Guarantee
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import Positions
+from dpoutlier.trusted.knn import ReferenceNeighbours
 
 __all__ = ["KNN"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpoutlier.axes import Axes
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
-from dpoutlier.model import Model
-from dpoutlier.partitions.margins import Margins
-from dpoutlier.partitions.partition import Partition
+from dpoutlier.features.axes import Axes
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.marginals import Margins
 from dpoutlier.scoring.log_counts import LogCounts
 
 __all__ = ["DPMarginals", "Marginals"]

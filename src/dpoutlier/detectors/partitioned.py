@@ -12,27 +12,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpoutlier import tables
 from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
-from dpoutlier.axes import Axes
-from dpoutlier.bounds import Bounds
+from dpoutlier.counts.sparse import MOST_SPARSE_SIZE
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
-from dpoutlier.detectors.merging import release_id
-from dpoutlier.domain import Domain
+from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning
-from dpoutlier.guarantee import LEAKED, Guarantee, as_epsilon
-from dpoutlier.holders.sparse import MOST_SPARSE_SIZE
+from dpoutlier.features.axes import Axes
+from dpoutlier.features.bounds import Bounds
+from dpoutlier.features.domain import Domain
 from dpoutlier.ledger.ledger import Ledger
-from dpoutlier.model import Model
-from dpoutlier.partitions.partition import Partition
-from dpoutlier.plan import Plan
-from dpoutlier.receipt import Receipt, checked_name
-from dpoutlier.scoring.scorer import Scorer
+from dpoutlier.model.model import Model
+from dpoutlier.model.plan import Plan
+from dpoutlier.partitions.base import Partition
+from dpoutlier.privacy.guarantee import LEAKED, Guarantee, as_epsilon
+from dpoutlier.privacy.receipt import Receipt, checked_name
+from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.threads import thread_count
-from dpoutlier.sources.batched import BatchedTable
-from dpoutlier.sources.dataset import is_dataset
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.tables.dataset import is_dataset
 from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]

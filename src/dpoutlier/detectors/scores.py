@@ -11,12 +11,12 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
 from dpoutlier._startup import first_without_collection
 from dpoutlier._validate import bad
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
-from dpoutlier.rows import MissingValueError, Positions
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import MissingValueError, Positions
 
 __all__ = ["ScoresPoints"]
 

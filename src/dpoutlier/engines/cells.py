@@ -8,12 +8,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.axes import MISSING, Axis, each_axis
 from dpoutlier.engines.places import floor, position, total
+from dpoutlier.features.axes import MISSING, Axis, each_axis
+from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
-from dpoutlier.partitions.margins import Margins
-from dpoutlier.partitions.partition import CellIds, Partition, ids_below_64_bits
+from dpoutlier.partitions.marginals import Margins
 
 __all__ = ["GridWords", "cells_of", "word"]
 

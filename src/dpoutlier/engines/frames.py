@@ -7,11 +7,11 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.category import Category
-from dpoutlier.domain import Domain
 from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.sources.batched import type_text
+from dpoutlier.features.category import Category
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables.batched import type_text
 
 __all__ = ["check_columns", "collected", "lazy_frame", "plain_frame"]
 

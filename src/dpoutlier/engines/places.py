@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.axes import MISSING
-from dpoutlier.domain import Domain
 from dpoutlier.engines.values import is_missing, value
+from dpoutlier.features.axes import MISSING
+from dpoutlier.features.domain import Domain
 
 __all__ = ["floor", "position", "positions", "total"]
 

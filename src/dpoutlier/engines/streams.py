@@ -12,7 +12,7 @@ from typing import Any
 
 from dpoutlier.engines.kinds import Engine, engine_of, quoted
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.sources.batched import BatchedTable
+from dpoutlier.tables.batched import BatchedTable
 
 __all__ = ["StreamedTable", "arrow_batches", "check_engine", "check_objects"]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.category import Category, text_of
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.sources.batched import type_text
-from dpoutlier.tables import read_by_text
+from dpoutlier.features.category import Category, text_of
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables.batched import type_text
+from dpoutlier.tables.convert import read_by_text
 
 __all__ = ["BLANKS", "is_missing", "number", "plain_text", "value", "value_frame"]
 

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpoutlier.kernels.constant_time import BLOCK, SteadyRoom, SteadyTable, new_steady_room, steady_block
 from dpoutlier.kernels.guided import GuidedTable, guided_draw
 from dpoutlier.kernels.jit import inlined, kernel, shared
 from dpoutlier.kernels.laplace import RAN_OUT, draw
 from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
-from dpoutlier.kernels.steady import BLOCK, SteadyRoom, SteadyTable, new_steady_room, steady_block
 
 __all__ = [
     "DENSE",

@@ -12,9 +12,9 @@ from typing import Any
 
 from dpoutlier._validate import at_least_one
 from dpoutlier.exceptions import BudgetExceededError, LedgerError
-from dpoutlier.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_number, sensitivity
 from dpoutlier.ledger.entries import REMEDY, Entry
-from dpoutlier.receipt import checked_name
+from dpoutlier.privacy.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_number, sensitivity
+from dpoutlier.privacy.receipt import checked_name
 
 __all__ = ["AnchorChange", "Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
 

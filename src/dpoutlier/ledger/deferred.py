@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpoutlier.ledger.ledger import Ledger
-from dpoutlier.receipt import Receipt
+from dpoutlier.privacy.receipt import Receipt
 
 __all__ = ["DeferredLedger"]
 

@@ -12,13 +12,13 @@ from typing import Any, Self
 
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
-from dpoutlier.guarantee import Guarantee, Neighbours, as_epsilon
 from dpoutlier.ledger.anchor import Head, check_heads, heads_in, write_head
 from dpoutlier.ledger.anchoring import check_anchor, new_anchor, tell_anchor, try_anchor
 from dpoutlier.ledger.budgets import AnchorChange, Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
 from dpoutlier.ledger.entries import Entry
 from dpoutlier.ledger.store import Appending, append, check_free, create_file, read_entries
-from dpoutlier.receipt import Receipt, checked_name
+from dpoutlier.privacy.guarantee import Guarantee, Neighbours, as_epsilon
+from dpoutlier.privacy.receipt import Receipt, checked_name
 
 __all__ = ["Ledger", "check_budget"]
 
@@ -188,7 +188,7 @@ class Ledger:
         """Raise unless the entry of a receipt is there and paid for this release, with this guarantee.
 
         An entry that names no release paid for none that is known, so it fails. One that names a release paid for this one alone.
-        ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merging.release_id(model)``.
+        ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merge.release_id(model)``.
         """
         self.verify(receipts=[receipt])
         book = Book.of(self.entries())

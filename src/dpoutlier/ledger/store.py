@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpoutlier._files import check_output
+from dpoutlier._atomic import check_output
 from dpoutlier.exceptions import LedgerError, OutputExistsError
 from dpoutlier.ledger.entries import START, Entry, chained, sealed
 

@@ -19,7 +19,7 @@ from decimal import (
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpoutlier.noise.law import RATE_BITS, DiscreteLaplace
+from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource
 
 __all__ = ["Between", "Distribution", "chance_of_at_least", "directed", "distribution", "draw_binomial"]

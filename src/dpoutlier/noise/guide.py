@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpoutlier.kernels.guided import GuidedTable
-from dpoutlier.noise.law import RATE_BITS, DiscreteLaplace
+from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
 
 __all__ = ["DIGITS", "MOST_SCALE", "exponential", "guided_table", "has_table", "no_table"]
 

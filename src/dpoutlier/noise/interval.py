@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.laplace import DiscreteLaplace
 
 __all__ = ["SLACK", "SummedNoise", "as_level"]
 

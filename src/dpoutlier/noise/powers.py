@@ -1,4 +1,4 @@
-"""Powers of a law's ``a = exp(-rate)`` in two digits, from which kernels/steady.py makes its distribution function."""
+"""Powers of a law's ``a = exp(-rate)`` in two digits, from which kernels/constant_time.py makes its distribution function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.noise.guide import exponential, guided_table
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.laplace import DiscreteLaplace
 
 __all__ = ["law_powers"]
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from dpoutlier.kernels.guided import UNDECIDED, guided_fill
 from dpoutlier.kernels.laplace import fill
 from dpoutlier.noise.guide import DIGITS, guided_table, has_table
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource
 
 __all__ = ["draw_noise"]

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one
-from dpoutlier.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.exceptions import TooManyCellsError
+from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.partition import MOST_CELLS, CellIds, Coarser, absent_positions, bins_of_each, check_axes
+from dpoutlier.partitions.base import MOST_CELLS, CellIds, Coarser, absent_positions, bins_of_each, check_axes
 
 __all__ = ["Grid", "bins_by_rule"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.partitions.partition import CellIds, ids_below_64_bits
+from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 
 __all__ = ["HasLeaves", "LeafAxis"]
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, plain
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, plain
+from dpoutlier.partitions.base import Coarser
 from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
-from dpoutlier.partitions.partition import Coarser
 from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words, share_of
 from dpoutlier.partitions.trees import LEVELS_PER_FEATURE, MOST_LEAVES, Trees, check_trees, tree_sizes
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.axes import MISSING, each_axis
+from dpoutlier.features.axes import MISSING, each_axis
+from dpoutlier.partitions.base import CellIds, absent_positions
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import CellIds, absent_positions
 
 __all__ = ["MOST_REGION", "cells_within", "check_steps", "home_bins"]
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, is_whole
-from dpoutlier.axes import Axes
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.axes import Axes
 from dpoutlier.kernels.trees import TreeArrays, grow
+from dpoutlier.partitions.base import Coarser
 from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
-from dpoutlier.partitions.partition import Coarser
 from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words
 
 __all__ = ["LEVELS_PER_FEATURE", "MOST_LEAVES", "Trees", "check_trees", "tree_sizes", "trees_by_rule"]

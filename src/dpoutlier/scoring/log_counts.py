@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, true_or_false
-from dpoutlier.holders.holder import NoisyCounts, all_counts
+from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.kernels.logs import log_terms
-from dpoutlier.partitions.partition import Partition
-from dpoutlier.rows import Positions
+from dpoutlier.partitions.base import Partition
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import geometric_levels
+from dpoutlier.tables.rows import Positions
 
 __all__ = ["TERM_UNIT", "LogCounts"]
 

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, one_of, optional_at_least, true_or_false
-from dpoutlier.holders.holder import STREAM, NoisyCounts, kernel_table
+from dpoutlier.counts.base import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
 from dpoutlier.kernels.ranks import new_ranks
 from dpoutlier.kernels.stored import StoredBuffers, StoredCells, decode_cells, new_stored_buffers, walk_stored
 from dpoutlier.kernels.walk import CAPPED, GATHERED, Rule, new_buffers, new_results, walk_points
 from dpoutlier.noise.guide import DIGITS
+from dpoutlier.partitions.base import CellIds, Partition
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import CellIds, Partition
-from dpoutlier.rows import Positions
 from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
+from dpoutlier.tables.rows import Positions
 
 __all__ = ["NearestCells", "Walks", "check_last_cell", "last_cell_within", "stored_cells"]
 

@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from dpoutlier.detectors.batches import Told
 from dpoutlier.detectors.frames import ADDED
 from dpoutlier.server.bodies import KINDS
-from dpoutlier.server.shelf import Served, number
+from dpoutlier.server.models import Served, number
 
 __all__ = ["CONTENT_TYPES", "WRITERS"]
 

@@ -14,16 +14,16 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from pydantic_core import to_json
 
-from dpoutlier.server.auditlog import AuditLog
+from dpoutlier.server.audit_log import AuditLog
 from dpoutlier.server.envelope import Envelope, Receive, Reply, Scope, Send
 from dpoutlier.server.guard import Guard
 from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.logs import flush, log, where
 from dpoutlier.server.metrics import tally
+from dpoutlier.server.models import Shelf
 from dpoutlier.server.openapi import DESCRIPTIONS
 from dpoutlier.server.routes import Handler, Routes
 from dpoutlier.server.settings import Settings
-from dpoutlier.server.shelf import Shelf
 from dpoutlier.server.watch import LOADING, Part, Watch, look_at_models, parent_look
 
 __all__ = ["app_from_environment", "create_app"]

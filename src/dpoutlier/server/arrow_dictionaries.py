@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from dpoutlier import tables
-from dpoutlier.category import Category
+from dpoutlier.features.category import Category
+from dpoutlier.tables import convert as tables
 
 __all__ = ["DictionaryColumn"]
 

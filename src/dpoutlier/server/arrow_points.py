@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpoutlier import tables
-from dpoutlier.domain import Domain
-from dpoutlier.flatbuffers import DAMAGED, Batch, batch_of
+from dpoutlier.features.domain import Domain
 from dpoutlier.server.arrow_dictionaries import DictionaryColumn
+from dpoutlier.server.models import Served
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
-from dpoutlier.server.shelf import Served
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.arrow_message import DAMAGED, Batch, batch_of
 
 __all__ = ["arrow_points"]
 

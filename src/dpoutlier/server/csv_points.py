@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from dpoutlier import tables
-from dpoutlier.domain import Domain
+from dpoutlier.features.domain import Domain
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal
+from dpoutlier.tables import convert as tables
 
 __all__ = ["csv_points"]
 

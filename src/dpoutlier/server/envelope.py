@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
-from dpoutlier.server.auditlog import FAULTS, AuditLog
+from dpoutlier.server.audit_log import FAULTS, AuditLog
 from dpoutlier.server.bodies import Gone
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally

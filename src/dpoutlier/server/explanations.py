@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from pydantic_core import to_json
 
-from dpoutlier.detectors.explanation import Explanation
+from dpoutlier.explain.explanation import Explanation
+from dpoutlier.server.models import Served
 from dpoutlier.server.points import Points
-from dpoutlier.server.shelf import Served
 
 __all__ = ["explanations_body"]
 

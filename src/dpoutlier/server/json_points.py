@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from dpoutlier.domain import Domain
+from dpoutlier.features.domain import Domain
 from dpoutlier.server.points import Points, absent_column, columns_of_values, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
 

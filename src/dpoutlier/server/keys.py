@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from dpoutlier._files import write_aside
+from dpoutlier._atomic import write_aside
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.server.access import access_in, access_of, give

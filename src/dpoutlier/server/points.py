@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
-from dpoutlier.category import Category
-from dpoutlier.domain import Domain
+from dpoutlier.features.category import Category
+from dpoutlier.features.domain import Domain
 from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.tables import convert as tables
 
 __all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "missing_value", "too_many_rows"]
 

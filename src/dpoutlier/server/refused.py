@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpoutlier.server.auditlog import FAULTS, AuditLog
+from dpoutlier.server.audit_log import FAULTS, AuditLog
 
 __all__ = ["MOST_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
 

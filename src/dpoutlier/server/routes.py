@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl
 import numpy as np
 from pydantic_core import to_json
 
-from dpoutlier.category import NUMBER
 from dpoutlier.exceptions import DpoutlierError
+from dpoutlier.features.category import NUMBER
 from dpoutlier.server import metrics
 from dpoutlier.server.answers import CONTENT_TYPES, WRITERS
 from dpoutlier.server.arrow_points import arrow_points
@@ -25,11 +25,11 @@ from dpoutlier.server.guard import Guard
 from dpoutlier.server.json_points import json_points
 from dpoutlier.server.keys import Key
 from dpoutlier.server.limits import RateLimit
+from dpoutlier.server.models import Served, Shelf
 from dpoutlier.server.pagefiles import page_file
 from dpoutlier.server.points import Points, missing_value
 from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.server.settings import Settings
-from dpoutlier.server.shelf import Served, Shelf
 
 __all__ = ["Handler", "Routes"]
 

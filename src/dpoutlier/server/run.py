@@ -17,12 +17,12 @@ from typing import Any
 
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.server.auditlog import FAULTS, AuditLog
+from dpoutlier.server.audit_log import FAULTS, AuditLog
 from dpoutlier.server.hosts import is_loopback
 from dpoutlier.server.keys import read_keys
 from dpoutlier.server.logs import UVICORN_LOGS, log, where
+from dpoutlier.server.models import Shelf
 from dpoutlier.server.settings import VARIABLE, Settings
-from dpoutlier.server.shelf import Shelf
 
 __all__ = ["serve"]
 

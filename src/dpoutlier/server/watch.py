@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from dpoutlier.server.guard import MOST_AGE
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
-from dpoutlier.server.shelf import LOADED, MISSING, Shelf
+from dpoutlier.server.models import LOADED, MISSING, Shelf
 
 __all__ = ["LOADING", "LOOK", "Part", "Watch", "look_at_models", "parent_look"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.domain import Domain
+from dpoutlier.features.domain import Domain
 from dpoutlier.kernels.count_grid import (
     LIST_BLOCK,
     MOST_BINS,
@@ -22,10 +22,10 @@ from dpoutlier.kernels.count_grid import (
 )
 from dpoutlier.kernels.occupied import Occupied, new_occupied
 from dpoutlier.kernels.tally import tally_sparse
+from dpoutlier.partitions.base import CellIds, Partition
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import CellIds, Partition
-from dpoutlier.rows import Positions, Rows
 from dpoutlier.scoring.threads import in_chunks
+from dpoutlier.tables.rows import Positions, Rows
 
 __all__ = ["Counts", "count_rows"]
 

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.domain import Domain
+from dpoutlier.counts.base import MOST_UNSAFE_SCALE, NoisyCounts
+from dpoutlier.counts.dense import MOST_DENSE_CELLS
+from dpoutlier.counts.exact import ExactCounts
+from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.guarantee import Charge
-from dpoutlier.holders.dense import MOST_DENSE_CELLS
-from dpoutlier.holders.exact import ExactCounts
-from dpoutlier.holders.holder import MOST_UNSAFE_SCALE, NoisyCounts
-from dpoutlier.holders.sparse import threshold_for
-from dpoutlier.model import Model
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.model import Model
+from dpoutlier.model.plan import N_HINT_SHARE, Plan, charge
+from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
-from dpoutlier.partitions.partition import Partition
-from dpoutlier.plan import N_HINT_SHARE, Plan, charge
-from dpoutlier.receipt import Receipt
+from dpoutlier.partitions.base import Partition
+from dpoutlier.privacy.guarantee import Charge
+from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.counts import Counts
-from dpoutlier.trusted.opening import open_reference
+from dpoutlier.trusted.open import open_reference
 from dpoutlier.trusted.quantiles import buy_bounds, widened
-from dpoutlier.trusted.readings import Readings
+from dpoutlier.trusted.queries import Readings
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
 __all__ = ["fit_model"]

@@ -8,18 +8,18 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.domain import Domain, Pair
 from dpoutlier.engines.cells import GridWords, cells_of, word
 from dpoutlier.engines.frames import collected
 from dpoutlier.engines.places import positions
 from dpoutlier.engines.streams import StreamedTable
 from dpoutlier.engines.values import value
-from dpoutlier.model import Model
+from dpoutlier.features.domain import Domain, Pair
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.partition import Partition, ids_below_64_bits
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.quantiles import EdgeCounts
-from dpoutlier.trusted.readings import InBlocks
+from dpoutlier.trusted.queries import InBlocks
 from dpoutlier.trusted.reference import Reference, in_silence
 
 __all__ = ["InEngine"]

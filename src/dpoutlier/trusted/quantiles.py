@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import lattice
+from dpoutlier.features import lattice
 from dpoutlier.kernels.edges import SHIFT, Guide, count_between
-from dpoutlier.noise.choice import permute_and_flip
+from dpoutlier.noise.permute_and_flip import permute_and_flip
 from dpoutlier.noise.sources import ByteSource
 
 __all__ = [

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import tables
-from dpoutlier.domain import Domain
 from dpoutlier.exceptions import ReferenceDataError
-from dpoutlier.rows import Rows
-from dpoutlier.sources.batched import BatchedTable
+from dpoutlier.features.domain import Domain
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.people import Block, kept_rows, places_of
 
 __all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.holders.dense import DenseCounts
-from dpoutlier.holders.holder import UNSAFE_PER_ROW
-from dpoutlier.holders.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
-from dpoutlier.holders.sparse import SparseCounts
+from dpoutlier.counts.base import UNSAFE_PER_ROW
+from dpoutlier.counts.dense import DenseCounts
+from dpoutlier.counts.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
+from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.noise.binomial import draw_binomial
-from dpoutlier.noise.law import DiscreteLaplace
+from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import ByteSource
 from dpoutlier.noise.uniform import draw_distinct_below, same_as_before

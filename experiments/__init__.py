@@ -1,0 +1,1 @@
+"""The paper's experiments, and what they leave out: ``python -m experiments``. A user of the library like any other."""

@@ -1,0 +1,138 @@
+"""Write all that a run leaves behind: tables, figures, and last of all the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from dpoutlier._atomic import write_aside
+from experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
+from experiments.measure.datasets import LabelledRows
+from experiments.measure.rows import table_of_rows
+from experiments.measure.runner import Results
+from experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
+from experiments.report.figures import (
+    FIGURES,
+    Drawn,
+    draw_all,
+    draw_comparison,
+    draw_illustration,
+    draw_plot,
+)
+from experiments.report.judgements import Judgement, judge_claims
+from experiments.report.page import page
+from experiments.report.steps import LADDER_EPSILONS, STEPS
+from experiments.report.summary import Summary
+from experiments.report.tables import (
+    chosen_table,
+    claims_table,
+    ladder_table,
+    readings_table,
+    summary_table,
+    table_1,
+)
+
+__all__ = ["ONLY", "Written", "write_only", "write_report"]
+
+ONLY = {"table1": False, "illustration": False, "figure1": True, "figure2": True}
+"""What can be asked for alone, and whether it takes runs."""
+
+
+TABLES = (
+    *("table1", "chosen", "claims", "readings", "ladder", "summary", "attack"),
+    *("comparison", "comparison_sets", "comparison_tests"),
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was found, and where it is."""
+
+    judgements: list[Judgement]
+    page: Path
+    tables: list[Path]
+
+
+def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, seconds: float) -> Written:
+    """Tables as Parquet (all runs) and CSV (the rest), figures as PNG and SVG, and report.html with all of it."""
+    summary = Summary(results)
+    judgements = judge_claims(results, summary)
+    comparison = Comparison(results.study, results.comparison)
+    contents = (
+        table_1(data),
+        chosen_table(summary),
+        claims_table(judgements),
+        readings_table(judgements),
+        ladder_table(summary, LADDER_EPSILONS, STEPS),
+        summary_table(summary.lines.values()),
+        pa.Table.from_pylist(results.attack),
+        compared_table(comparison),
+        sets_table(comparison),
+        leads_table(comparison),
+    )
+    tables = dict(zip(TABLES, contents, strict=True))
+    drawn = [*draw_all(summary, judgements, results.attack), *draw_comparison(comparison)]
+    _clear(folder)
+    written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows)))]
+    compared = pa.Table.from_pylist([row._asdict() for row in results.comparison], COMPARED_SCHEMA)
+    written.append(_write(folder / "comparison.parquet", _parquet(compared)))
+    written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
+    for one in drawn:
+        _write_pictures(one, folder)
+    text = page(summary, judgements, comparison, tables, drawn, results.seconds, seconds)
+    return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written)
+
+
+def write_only(name: str, results: Results | None, data: dict[str, LabelledRows], folder: Path) -> list[Path]:
+    """One of ``ONLY`` alone: the table, or the figure with its numbers."""
+    (folder / "figures").mkdir(exist_ok=True)
+    if name == "table1":
+        return [_write(folder / "table1.csv", _csv(table_1(data)))]
+    if results is None:
+        return _write_pictures(draw_illustration(), folder)
+    summary = Summary(results)
+    drawn = draw_plot(name, summary)
+    numbers = summary_table(summary.lines[key] for key in drawn.keys)
+    return [*_write_pictures(drawn, folder), _write(folder / f"{name}.csv", _csv(numbers))]
+
+
+def _write_pictures(drawn: Drawn, folder: Path) -> list[Path]:
+    return [
+        _write(folder / "figures" / f"{drawn.name}.{kind}", _bytes(picture)) for kind, picture in drawn.pictures.items()
+    ]
+
+
+def _clear(folder: Path) -> None:
+    """Remove what an earlier run wrote here, the page first: what stands there is of one run. Nothing else is touched."""
+    (folder / "figures").mkdir(exist_ok=True)
+    names = ["report.html", "results.parquet", "comparison.parquet", *(f"{name}.csv" for name in TABLES)]
+    names += [f"figures/{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
+    for path in (folder / name for name in names):
+        path.unlink(missing_ok=True)
+        for half in path.parent.glob(f".{path.name}.*.part"):
+            half.unlink()
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
+    return write_aside(path, write, overwrite=True)
+
+
+def _bytes(content: bytes) -> Callable[[IO[bytes]], None]:
+    def write(stream: IO[bytes]) -> None:
+        stream.write(content)
+
+    return write
+
+
+def _parquet(table: pa.Table) -> Callable[[IO[bytes]], None]:
+    return lambda stream: pq.write_table(table, stream)
+
+
+def _csv(table: pa.Table) -> Callable[[IO[bytes]], None]:
+    return lambda stream: pa.csv.write_csv(table, stream)

@@ -1,0 +1,117 @@
+"""What scoring, files and statements need to know of a holder, and all they may know."""
+
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.kernels.constant_time import no_steady_table
+from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
+from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
+from dpoutlier.noise.guide import DIGITS, no_table
+from dpoutlier.partitions.base import CellIds
+
+__all__ = [
+    "MOST_COUNT",
+    "MOST_UNSAFE_SCALE",
+    "STREAM",
+    "UNSAFE_PER_ROW",
+    "NoisyCounts",
+    "all_counts",
+    "empty_table",
+    "kernel_table",
+    "noisy_counts",
+    "occupied_cells",
+]
+
+STREAM = (
+    128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
+)
+MANY = 2**16  # cells looked up at once
+MOST_COUNT = 2**38  # of a cell, in rows: with more, sums of count times distance would leave the kernels' integers
+UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
+MOST_UNSAFE_SCALE = (
+    2**20
+)  # of the unsafe float noise, in rows: at that resolution wider noise would leave the kernels' integers
+
+
+class NoisyCounts(Protocol):
+    """Counts of a partition's cells after noise."""
+
+    @property
+    def kind(self) -> str:
+        """The word for it in files and statements: dense, keyed, sparse, exact."""
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the holder itself, and not only its answers, may leave the custodian."""
+
+    def table(self, digits: int = DIGITS) -> CountTable:
+        """What kernels read, with so many digits in the table of the noise. Ask ``kernel_table``, which keeps it."""
+
+    def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
+        """Ids and counts of all cells that do not count zero, if the holder lists them; None if any cell may count."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What a file holds."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+def empty_table(kind: int) -> CountTable:
+    """A table of no cells, to be filled in by a holder."""
+    return CountTable(
+        kind=kind,
+        per_row=1,
+        dense=np.empty(0, np.int32),  # as most dense holders have it, so that kernels are compiled once for all
+        occupied=new_occupied(0),
+        subkey=np.zeros(2, np.uint64),
+        rate=np.uint64(1),
+        scale=0.0,
+        guided=no_table(),
+        steady=no_steady_table(),
+    )
+
+
+def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
+    """Noisy counts of the cells ``ids`` of shape (n, 2), in rows."""
+    out = np.empty(len(ids), np.int64)
+    low, high = np.ascontiguousarray(ids[:, 1]), np.ascontiguousarray(ids[:, 0])
+    table, digits = kernel_table(holder), DIGITS
+    while not look_up(table, low, high, new_scratch(len(ids), STREAM * digits), out):
+        digits *= 2
+        table = holder.table(digits)
+    return np.asarray(out / table.per_row)
+
+
+def all_counts(holder: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], int]:
+    """Noisy counts of all cells by id, in units of 1 / the second number returned; for partitions of few cells."""
+    out, table, digits = np.empty(n_cells, np.int64), kernel_table(holder), DIGITS
+    scratch = new_scratch(MANY, STREAM * digits)
+    high = np.zeros(MANY, np.uint64)
+    for first in range(0, n_cells, MANY):
+        part = out[first : first + MANY]
+        low = np.arange(first, first + len(part), dtype=np.uint64)
+        while not look_up(table, low, high[: len(part)], scratch, part):
+            digits *= 2
+            table, scratch = holder.table(digits), new_scratch(MANY, STREAM * digits)
+    return out, table.per_row
+
+
+_tables: WeakKeyDictionary[Any, CountTable] = WeakKeyDictionary()
+
+
+def kernel_table(holder: NoisyCounts) -> CountTable:
+    """What kernels read of a holder, made at its first use and kept beside it: no pickle and no file carries it."""
+    table = _tables.get(holder)
+    if table is None:
+        table = _tables[holder] = holder.table()
+    return table
+
+
+def occupied_cells(ids: CellIds, exact: NDArray[np.int64]) -> Occupied:
+    """Exact counts by id, for kernels."""
+    occupied = new_occupied(len(ids))
+    put_counts(ids, exact, occupied)
+    return occupied

@@ -1,0 +1,94 @@
+"""The keyed holder for strangers: the same noisy counts, in a time that tells nothing else of a cell."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import empty_table, kernel_table
+from dpoutlier.counts.keyed import KeyedCounts
+from dpoutlier.exceptions import SecretError
+from dpoutlier.kernels.constant_time import BUCKET, CELL_WORDS, SteadyTable, put_in_buckets
+from dpoutlier.kernels.counts import STEADY, CountTable
+from dpoutlier.noise.guide import DIGITS, MOST_SCALE, guided_table
+from dpoutlier.noise.powers import law_powers
+
+__all__ = ["SteadyCounts", "steady"]
+
+LEAST_SLOTS = 2**16
+STEP = 4  # between numbers of slots
+MOST_FULL = 0.75
+_PERSON = b"dpoutlier steady"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SteadyCounts(KeyedCounts):
+    """Keyed counts whose table has the kind STEADY. Files hold nothing of it: a model that is saved and loaded is a keyed one."""
+
+    def table(self, digits: int = DIGITS) -> CountTable:
+        """For more digits than two, which are asked for where noise could not be decided, the table of keyed counts.
+
+        That has a probability of at most 2**-60 for each cell.
+        """
+        if digits > DIGITS:
+            return super().table(digits)
+        guided = guided_table(self.law)
+        buckets, place_key = self._buckets()
+        ends = np.array([guided.first[guided.n - 1], guided.first[0]], np.uint64)
+        return empty_table(STEADY)._replace(
+            subkey=self.subkey(), steady=SteadyTable(buckets, place_key, law_powers(self.law), ends, guided.n, 63)
+        )
+
+    def _buckets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """The cells in their buckets, and the key that says where they are.
+
+        The key is secret, so nobody can choose rows whose cells get in each other's way; should some, there is another key.
+        """
+        share = int(self._words(0)[0]) / 2**64
+        slots, attempt = slots_for(len(self.ids), share), 1
+        while True:
+            buckets, key = np.empty(slots // BUCKET * CELL_WORDS, np.uint64), self._words(attempt)
+            buckets.fill(0)  # by writing: a page that was never written is slow to read at first, and fast ever after
+            if put_in_buckets(self.ids, self.exact, buckets, key):
+                return buckets, key
+            attempt += 1
+
+    def _words(self, number: int) -> NDArray[np.uint64]:
+        """Two words for each number; of no use to find the key or the noise."""
+        digest = hashlib.blake2b(bytes([number]), digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()
+        return np.frombuffer(digest, "<u8").astype(np.uint64)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (SteadyCounts, super().__reduce__()[1])
+
+
+def slots_for(n: int, share: float) -> int:
+    """The number of slots for n occupied cells: 2**16 times a power of four.
+
+    A step is taken when between 3/16 and 3/4 of the slots are full. Where in between, ``share`` says, which is drawn once for each
+    fit. So a cell more or less changes the number with a probability of less than 1 / n, and of none up to 12,288 cells.
+    """
+    slots, full = LEAST_SLOTS, MOST_FULL * STEP**-share
+    while n > slots * full:
+        slots *= STEP
+    return slots
+
+
+def steady(counts: KeyedCounts) -> SteadyCounts:
+    """The same counts and noise, to be asked by strangers. Its table is made here and now: that takes a time of its own."""
+    if counts.unsafe_float:
+        raise SecretError("the noise of unsafe_float_laplace protects nobody, so there is no time to keep steady.")
+    if counts.noise == 1:
+        raise SecretError(
+            f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
+            "depends on the noise that it draws, so strangers must not time its answers. New fits take it only for noise wider "
+            f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with holder='sparse', whose models may be "
+            "published; a new fit is a new release, and costs anew."
+        )
+    made = SteadyCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)
+    kernel_table(made)
+    return made

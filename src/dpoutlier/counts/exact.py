@@ -1,0 +1,42 @@
+"""The exact holder of the non-private twins: no noise, no guarantee, secret."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import empty_table, occupied_cells
+from dpoutlier.kernels.counts import EXACT, CountTable
+from dpoutlier.noise.guide import DIGITS
+from dpoutlier.partitions.base import CellIds
+
+__all__ = ["ExactCounts"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactCounts:
+    """Counts of the occupied cells as they are."""
+
+    ids: CellIds
+    exact: NDArray[np.int64]
+
+    @property
+    def kind(self) -> str:
+        return "exact"
+
+    @property
+    def publishable(self) -> bool:
+        return False
+
+    def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - no noise, no digits
+        return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.exact))
+
+    def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
+        return self.ids, self.exact
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"ids": self.ids, "exact": self.exact}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind}

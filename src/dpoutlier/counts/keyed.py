@@ -1,0 +1,122 @@
+"""The keyed holder: exact counts and a secret key from which each cell's noise is computed, once and for ever. Secret."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import UNSAFE_PER_ROW, empty_table, occupied_cells
+from dpoutlier.exceptions import SecretError
+from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, UNSAFE_KEYED_FLOAT, CountTable
+from dpoutlier.noise.guide import DIGITS, guided_table, has_table
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import CellIds
+
+__all__ = ["KEY_BYTES", "NOISE", "SALT_BYTES", "KeyedCounts", "noise_of", "secrets_may_travel"]
+
+KEY_BYTES, SALT_BYTES = 32, 16
+# Versions of the noise, for ever: the pseudo-random function and the sampler that a file names.
+NOISE = {
+    1: ("siphash-2-4-of-24-bytes/1", "canonne-kamath-steinke/1"),
+    2: ("siphash-2-4-of-16-bytes-then-24/2", "guided-table/2"),
+}
+_PERSON = b"dpoutlier noise1"
+
+_may_travel: ContextVar[bool] = ContextVar("secrets_may_travel", default=False)
+
+
+@contextmanager
+def secrets_may_travel() -> Iterator[None]:
+    """Inside this block a secret model may be pickled, for a process that belongs to the custodian too."""
+    token = _may_travel.set(True)
+    try:
+        yield
+    finally:
+        _may_travel.reset(token)
+
+
+def noise_of(law: DiscreteLaplace) -> int:
+    """The version of the noise for a new fit: the first where the noise is too wide for a table."""
+    return 2 if has_table(law) else 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KeyedCounts:
+    """Exact counts of the occupied cells plus what makes the noise of every cell.
+
+    A cell's noise is a function of (key, salt, cell): the same for every query, thread, process and restart. The salt is
+    fresh for every fit, since with the same key and salt the difference of two fits would be exact.
+    """
+
+    ids: CellIds
+    exact: NDArray[np.int64]
+    key: bytes
+    salt: bytes
+    law: DiscreteLaplace
+    unsafe_float: bool = False
+    noise: int = 2
+    """Version of the noise. An old file keeps its own: other noise on the same counts would be a second release."""
+
+    @property
+    def kind(self) -> str:
+        return "keyed"
+
+    @property
+    def publishable(self) -> bool:
+        return False
+
+    def subkey(self) -> NDArray[np.uint64]:
+        digest = hashlib.blake2b(digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()
+        return np.frombuffer(digest, "<u8").astype(np.uint64)
+
+    def table(self, digits: int = DIGITS) -> CountTable:
+        exact = empty_table(KEYED)._replace(
+            occupied=occupied_cells(self.ids, self.exact), subkey=self.subkey(), rate=np.uint64(self.law.rate_units)
+        )
+        if self.unsafe_float:
+            return exact._replace(kind=UNSAFE_KEYED_FLOAT, per_row=UNSAFE_PER_ROW, scale=self.law.scale)
+        if self.noise == 1:
+            return exact
+        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law, digits))
+
+    def listed(self) -> None:
+        return None  # noise lies on every cell, and which of them are occupied is secret
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "ids": self.ids,
+            "exact": self.exact,
+            "key": np.frombuffer(self.key, np.uint8),
+            "salt": np.frombuffer(self.salt, np.uint8),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "prf": NOISE[self.noise][0],
+            "sampler": NOISE[self.noise][1],
+            "rate": str(self.law.rate),
+            "unsafe_float": self.unsafe_float,
+        }
+
+    def __copy__(self) -> KeyedCounts:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeyedCounts:
+        return self  # frozen, and a copy in the same process is no leak
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not _may_travel.get():
+            raise SecretError(
+                "this model is secret: it holds exact counts and the key of their noise, and a pickle would carry both. "
+                "Publish a dense model instead (holder='dense'), or, for a process that is the custodian's own, pickle "
+                "inside 'with dpoutlier.secrets_may_travel():'."
+            )
+        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float, self.noise))

@@ -1,0 +1,104 @@
+"""The sparse holder: the cells whose noisy count reached a public threshold; all others count zero. Publishable."""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import empty_table, occupied_cells
+from dpoutlier.kernels.counts import EXACT, CountTable
+from dpoutlier.noise.binomial import Between, chance_of_at_least, directed
+from dpoutlier.noise.guide import DIGITS
+from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
+from dpoutlier.partitions.base import CellIds
+
+__all__ = ["MOST_SPARSE_SIZE", "SparseCounts", "expected_empty", "least_size_for", "threshold_for"]
+
+MOST_SPARSE_SIZE = 10**7  # a file of 240 megabytes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseCounts:
+    """Ids of the cells that passed, ascending, and their noisy counts, each of them at least ``tau``."""
+
+    ids: CellIds
+    noisy: NDArray[np.int64]
+    tau: int
+
+    def __post_init__(self) -> None:
+        self.ids.setflags(write=False)
+        self.noisy.setflags(write=False)
+
+    @property
+    def kind(self) -> str:
+        return "sparse"
+
+    @property
+    def publishable(self) -> bool:
+        return True
+
+    def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - the noise was drawn
+        return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.noisy))
+
+    def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
+        return self.ids, self.noisy
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {"ids": self.ids, "noisy": self.noisy}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, "threshold": self.tau}
+
+
+def _expected(n_cells: int, law: DiscreteLaplace, tau: int, digits: int) -> Between:
+    """How many of ``n_cells`` empty cells are expected to pass."""
+    chance, (down, up) = chance_of_at_least(law, tau, digits), directed(digits)
+    return Between(down.multiply(n_cells, chance.below), up.multiply(n_cells, chance.above))
+
+
+def threshold_for(n_cells: int, law: DiscreteLaplace, size: int) -> int:
+    """The least threshold from 1 at which at most ``size`` of ``n_cells`` empty cells are expected to pass. Public.
+
+    >>> from fractions import Fraction
+    >>> threshold_for(10**30, DiscreteLaplace(Fraction(1)), 10_000)
+    60
+    """
+    down, up = directed(80)
+    a = down.exp(down.divide(-law.rate_units, 2**RATE_BITS))
+    wanted = up.ln(up.divide(up.divide(n_cells, size), down.add(1, a)))
+    tau = max(
+        math.ceil(up.divide(up.multiply(wanted, 2**RATE_BITS), law.rate_units)), 1
+    )  # to so many digits; now exactly
+    while not _at_most(n_cells, law, tau, size):
+        tau += 1
+    while tau > 1 and _at_most(n_cells, law, tau - 1, size):
+        tau -= 1
+    return tau
+
+
+def _at_most(n_cells: int, law: DiscreteLaplace, tau: int, size: int) -> bool:
+    """Whether so few empty cells are expected to pass. No such number is whole (exp(-rate) is transcendental), so this ends."""
+    digits = 60
+    while True:
+        expected = _expected(n_cells, law, tau, digits)
+        if expected.above <= size or expected.below > size:
+            return expected.above <= size
+        digits *= 2
+
+
+def expected_empty(n_cells: int, law: DiscreteLaplace, tau: int) -> Decimal:
+    """How many cells are expected to pass where all are empty: at most this, and right to fifty digits."""
+    return _expected(n_cells, law, tau, 50).above
+
+
+def least_size_for(n_cells: int, law: DiscreteLaplace, tau: int) -> int:
+    """A size for which ``threshold_for`` gives this threshold, if any does.
+
+    >>> from fractions import Fraction
+    >>> least_size_for(10**30, DiscreteLaplace(Fraction(1)), 60)
+    6402
+    """
+    return max(math.ceil(expected_empty(n_cells, law, tau)), 1)

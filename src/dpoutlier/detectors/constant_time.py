@@ -1,0 +1,40 @@
+"""Models whose answers strangers may time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dpoutlier.counts.constant_time import SteadyCounts, steady
+from dpoutlier.counts.keyed import KeyedCounts
+from dpoutlier.detectors.fitted import FittedDetector
+from dpoutlier.exceptions import SecretError
+from dpoutlier.model.model import Model
+
+__all__ = ["for_strangers"]
+
+
+def for_strangers(detector: FittedDetector) -> FittedDetector:
+    """The same detector, whose answers take a time that depends on public and released values only.
+
+    A publishable model comes back as it is: everything in it may be known. The counts of a keyed one are held in another way,
+    which gives the same answers, to the bit. Call it when a model is loaded, before the first answer: it takes a while, and how
+    long depends on the number of occupied cells.
+
+    Raises
+    ------
+    SecretError
+        If the model promises nothing, or if its noise is that of the first sampler.
+    """
+    model = detector.fitted_model()
+    if model.publishable or isinstance(model.counts, SteadyCounts):
+        return detector
+    return detector.with_model(_steady_model(model))
+
+
+def _steady_model(model: Model) -> Model:
+    if not model.guarantee.private or not isinstance(model.counts, KeyedCounts):
+        raise SecretError(
+            "this model promises nothing (see its privacy statement), so no answer of it can be safe from strangers. Fit with a "
+            "finite epsilon, and without anything unsafe."
+        )
+    return replace(model, counts=steady(model.counts))

@@ -1,0 +1,226 @@
+"""Releases on the same partition, added up. Reads what was released and nothing else, so it is free of privacy cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dpoutlier._validate import bad
+from dpoutlier.counts.add import ADDED_BY_KIND, added
+from dpoutlier.detectors.fitted import FittedDetector, HoldsModel
+from dpoutlier.detectors.load import detector_of
+from dpoutlier.exceptions import InvalidParameterError, SecretError
+from dpoutlier.model.file import load_model
+from dpoutlier.model.model import Model
+from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
+from dpoutlier.privacy.guarantee import MOST_EPSILON
+
+__all__ = ["merge", "release_id"]
+
+WHO = (
+    "'disjoint' declares that nobody has rows in more than one of these releases: then epsilon is the largest of theirs. "
+    "'overlapping' says that somebody may: then their epsilons add up. If you do not know, it is 'overlapping'."
+)
+SHOWN = 12
+MOST_DIGITS = 200
+
+
+def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDetector:
+    """Add up releases that were made on the same partition, without any of the rows behind them.
+
+    Counts add up cell by cell, and so does their noise. A threshold that a part bought is left behind, since it was one
+    for the part's own scores; set one with ``set_threshold(score=...)``. The order of the models does not matter, and merged
+    models can be merged again.
+
+    Parameters
+    ----------
+    models : sequence of str, Path, FittedDetector or fitted detectors
+        At least two publishable models that agree in detector, bounds, bins or trees, scoring rule, relation and
+        rows_per_person. None of them twice, also not within another merge. Not "disjoint" if two of them were charged to one data
+        set of one ledger.
+    people : {"disjoint", "overlapping"}
+        "disjoint" declares that nobody has rows in more than one of the releases: epsilon is the largest of theirs, and the
+        statement says "declared disjoint". "overlapping": epsilons add up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
+    >>> one, other = (DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((n, 2))) for n in (500, 300))
+    >>> merge([one, other], people="disjoint").privacy_statement().epsilon
+    '1'
+    >>> merge([one, other], people="overlapping").privacy_statement().epsilon
+    '2'
+    """
+    if people not in list(People):
+        raise bad("people", "'disjoint' or 'overlapping'", people, WHO)
+    if isinstance(models, str | Path | HoldsModel):
+        raise bad("models", "a list of at least two models or paths", models)
+    named = [_named(given, number) for number, given in enumerate(models, 1)]
+    if len(named) < 2:
+        raise bad("models", "at least two", len(named), "One release is what it is.")
+    for name, model in named:
+        _check_alone(name, model)
+    for name, model in named[1:]:
+        _check_alike(named[0], (name, model))
+    parts = _parts(named, People(people))
+    first = named[0][1]
+    merged = Merged(People(people), tuple(sorted(parts, key=lambda part: part.release)))
+    _check_epsilon(merged)
+    model = Model(
+        detector=first.detector,
+        domain=replace(first.domain, outer=None),  # who bought bounds, and what that cost, stands in the parts
+        partition=first.partition,
+        scorer=first.scorer.with_noise(merged.rate),
+        counts=added([model.counts for _, model in named]),
+        guarantee=replace(first.guarantee, epsilon=merged.epsilon),
+        charges=merged.charges,
+        merged=merged,
+    )
+    return FittedDetector(model, detector_of(model.detector))
+
+
+def release_id(model: Model) -> str:
+    """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.
+
+    What goes in is fixed for ever: merged models keep the ids of their parts, and must know them again.
+    """
+    description = {
+        "names": model.domain.names,
+        "lower": model.domain.lower,
+        "upper": model.domain.upper,
+        "partition": model.partition.to_json(),
+        "epsilon": str(model.guarantee.epsilon),
+        "neighbours": model.guarantee.neighbours.value,
+        "rows_per_person": model.guarantee.rows_per_person,
+        "charges": [
+            [charge.purpose, str(charge.epsilon), charge.sensitivity, str(charge.rate)] for charge in model.charges
+        ],
+        "n_hint": model.n_hint,
+    }
+    released = dict(model.counts.arrays())
+    if model.score_histogram is not None:
+        released["score_counts"] = model.score_histogram.counts
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+    for name, array in sorted(released.items()):
+        digest.update(f"\n{name} {array.dtype.str[1:]} {array.shape}\n".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def _named(given: Any, number: int) -> tuple[str, Model]:
+    """A model, with what to call it in messages."""
+    if isinstance(given, str | Path):
+        return str(given), load_model(given, secret=True)  # a secret one is refused below, in words that fit
+    if not isinstance(given, HoldsModel):
+        raise bad(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
+    return f"model {number}", given.fitted_model()
+
+
+def _check_alone(name: str, model: Model) -> None:
+    if not model.publishable:
+        raise SecretError(
+            f"{name} is secret (see its privacy statement), and only publishable releases are merged: not keyed or seeded ones, "
+            "not those of float noise, of infinite epsilon or without privacy. Fit with holder='dense' and a finite epsilon."
+        )
+    if model.counts.kind not in ADDED_BY_KIND:
+        raise InvalidParameterError(f"{name} has a {model.counts.kind} holder, whose counts cannot be added up.")
+
+
+def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
+    """Refuse to add what does not count the same things in the same unit."""
+    for what, one, two in zip(ALIKE, _alike(first[1]), _alike(other[1]), strict=True):
+        if one != two:
+            bought = first[1].domain.bought or other[1].domain.bought
+            hint = " Bought bounds hardly ever agree: buy them once, and let the others declare them." if bought else ""
+            raise InvalidParameterError(
+                f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(two)}. Releases add up only if they agree "
+                f"in it; custodians must choose it together before they fit.{hint}"
+            )
+
+
+ALIKE = (
+    "their detector",
+    "their features",
+    "their lower bounds",
+    "their upper bounds",
+    "their levels",
+    "their cells for missing values",
+    "their bins or trees",
+    "their scoring rule",
+    "their neighbouring relation",
+    "their unit (rows_per_person)",
+    "how people are told apart",
+    "their holder",
+)
+
+
+def _alike(model: Model) -> tuple[Any, ...]:
+    return (
+        model.detector,
+        model.domain.names,
+        model.domain.lower,
+        model.domain.upper,
+        model.domain.categories,
+        model.domain.missing,
+        model.partition.to_json(),
+        model.scorer.with_noise(None).to_json(),
+        model.guarantee.neighbours.value,
+        model.guarantee.rows_per_person,
+        model.guarantee.person,
+        model.counts.to_json(),
+    )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+def _parts(named: list[tuple[str, Model]], people: People) -> list[Part]:
+    """The parts of all models, those of merged models one by one. The same release twice would count its rows twice."""
+    found: dict[str, tuple[str, Part]] = {}
+    for name, model in named:
+        if model.merged is not None and model.merged.people != people:
+            raise InvalidParameterError(
+                f"{name} is itself a merge, of {model.merged.people.value} people, and this one is to be of {people.value} people. "
+                "What such a mixture costs is not worked out here: merge the single releases, as 'overlapping' if in doubt."
+            )
+        for part in _parts_of(model):
+            if part.release in found:
+                raise InvalidParameterError(
+                    f"{found[part.release][0]} and {name} hold the same release ({part.release[:SHOWN]}): its rows would count "
+                    "twice. Leave one of them out."
+                )
+            found[part.release] = (name, part)
+    alike = charged_to_same_dataset(part for _, part in found.values()) if people is People.DISJOINT else None
+    if alike is not None:
+        one, other = (found[part.release][0] for part in alike)
+        assert alike[0].receipt is not None
+        raise InvalidParameterError(
+            f"{one} and {other} were charged to the same data set, {alike[0].receipt.dataset!r}, of the same ledger, so they are "
+            "releases of the same people, and people cannot be 'disjoint'. Use people='overlapping' (--people overlapping): their "
+            "epsilons add up. If nobody has rows in both, give each its own budget before the fit: ledger create --part-of."
+        )
+    return [part for _, part in found.values()]
+
+
+def _parts_of(model: Model) -> tuple[Part, ...]:
+    if model.merged is not None:
+        return model.merged.parts
+    assert model.guarantee.epsilon is not None
+    return (Part(release_id(model), model.guarantee.epsilon, model.charges, model.receipt),)
+
+
+def _check_epsilon(merged: Merged) -> None:
+    if merged.epsilon > MOST_EPSILON:
+        raise InvalidParameterError("the epsilons of these releases add up to more than 1e9, which means nothing.")
+    if len(str(merged.epsilon.denominator)) > MOST_DIGITS or len(str(merged.epsilon.numerator)) > MOST_DIGITS:
+        raise InvalidParameterError(
+            f"the epsilons of these releases add up to a fraction of more than {MOST_DIGITS} digits, which a model file cannot "
+            "hold. Fit with simpler epsilons, such as 0.5."
+        )

@@ -1,0 +1,241 @@
+"""What a fit can be expected to find, before any data is touched: a simulation on made-up rows of the same shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one
+from dpoutlier._warn import nothing_to_protect
+from dpoutlier.counts.base import noisy_counts
+from dpoutlier.counts.exact import ExactCounts
+from dpoutlier.detectors.knn import KNN
+from dpoutlier.detectors.registry import choose, detector_class
+from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
+from dpoutlier.features.bounds import Bounds
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.marginals import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
+from dpoutlier.partitions.trees import Trees
+from dpoutlier.tables import convert as tables
+from dpoutlier.tables.rows import Rows
+from dpoutlier.trusted.counts import count_rows
+
+__all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
+
+NAMES = ("forest", "marginals", "grid")
+CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
+MOST_CELLS, MOST_VALUES, MOST_EPSILON = 2000, 4_000_000, 1e6
+LEAST_COUNT = 3.0
+LEAST_PLAIN = 0.55
+RANGE = (0.0, 1.0)
+USEFUL = 0.9
+"""Of the way from chance to plain k-NN: from there on a detector is called useful."""
+NOISE_ONLY = 0.2
+"""Below this part of the way a detector is called all noise."""
+STEPS = range(-8, 9)
+"""Epsilons looked at are 2**step times the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What one detector is expected to do at one epsilon."""
+
+    detector: str
+    partition: str
+    cells: int
+    publishable: bool
+    noise: float
+    """Scale of the noise on a count, in rows."""
+    expected: float
+    """Rows in a cell around a normal row: the mean over the simulation."""
+    judged: bool
+    """Whether enough rows were simulated to tell: fewer rows at a larger epsilon fill a fine grid less."""
+    auroc: float
+    spread: float
+    control: float
+    """AUROC of the same detector fitted on no rows."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What will be fitted, what it is expected to do, and what else could be."""
+
+    chosen: str
+    n_rows: int
+    n_features: int
+    epsilon: float
+    outlooks: dict[str, Outlook | None]
+    """By name: forest, marginals, grid. None for a grid of more cells than can be told apart."""
+    plain: float
+    """AUROC of non-private k-NN."""
+    useful_epsilon: float | None
+    """The least epsilon, of those looked at, at which the chosen detector becomes useful; None if it never does."""
+
+    def part_of_the_way(self, outlook: Outlook) -> float:
+        """0 for chance, 1 for plain k-NN."""
+        return (outlook.auroc - 0.5) / max(self.plain - 0.5, 1e-9)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Made-up rows, in the unit cube or as the features are declared."""
+
+    reference: Any
+    points: Any
+    outlying: NDArray[np.bool_]
+    plain: tuple[NDArray[np.float64], NDArray[np.float64]]
+    """Reference rows and points in the unit cube."""
+
+
+def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None) -> _Made:
+    """Normal rows in three clusters; outliers are normal rows in which a quarter of the features, at least one, is anywhere."""
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(0.25, 0.75, (CLUSTERS, n_features))
+    n = n_rows + 2 * POINTS
+    rows = centres[rng.integers(CLUSTERS, size=n)] + rng.normal(0, SPREAD, (n, n_features))
+    outliers = rows[-POINTS:]
+    changed = rng.random((POINTS, n_features)).argsort(axis=1) < max(1, n_features // 4)
+    outliers[changed] = rng.uniform(0, 1, int(changed.sum()))
+    plain = rows[:n_rows], rows[n_rows:]
+    reference, points = plain if domain is None else (_declared(part, domain) for part in plain)
+    return _Made(reference, points, np.repeat([False, True], POINTS), plain)
+
+
+def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
+    """The same rows in the units and levels of the features; a tenth of the outer range where bounds are to be bought."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import, and not everybody plans
+
+    columns = []
+    for j, own in enumerate(rows.T):
+        category = domain.category(j)
+        if category is not None:
+            codes = (own * len(category.levels)).astype(np.int32).clip(0, len(category.levels) - 1)
+            columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(category.levels)))
+            continue
+        part = 0.45 + 0.1 * own if j in domain.bought else own
+        columns.append(pa.array(domain.lower[j] + part * (domain.upper[j] - domain.lower[j])))
+    return pa.table(columns, list(domain.labels))
+
+
+def advise(
+    n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", bounds: Bounds | None = None, **arguments: Any
+) -> Advice:
+    """Simulate fits on so many rows; with ``bounds``, on features as they are declared. ``arguments`` go to the detectors.
+
+    What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
+    """
+    simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED, max(MOST_VALUES // n_features, 100))
+    factor = n_rows / simulated
+    domain = None if bounds is None else bounds.domain(n_features, bounds.names)
+    made = [_made_up(simulated, n_features, seed, domain) for seed in range(FITS)]
+    plain = float(np.mean([_plain_auroc(one) for one in made]))
+    chosen = choose(n_features, n_rows, epsilon) if name == "auto" else name
+    maker = _Maker(made, factor, RANGE if bounds is None else bounds, arguments)
+    outlooks = {which: maker.outlook(which, epsilon) for which in NAMES}
+    useful = None
+    found = outlooks[chosen]
+    if found is not None and found.judged and plain > LEAST_PLAIN:
+        wanted = 0.5 + USEFUL * (plain - 0.5)
+        others = (epsilon * 2.0**step for step in STEPS)
+        useful = next((other for other in others if maker.mean_auroc(chosen, other) >= wanted), None)
+    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Fits on made-up rows."""
+
+    made: list[_Made]
+    factor: float
+    """Rows that are meant for each that is simulated."""
+    bounds: Any
+    arguments: dict[str, Any]
+
+    def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
+        """A fit on each set of made-up rows, or on none of its rows."""
+        more = {"max_cells": MOST_CELLS} if which == "grid" else {}
+        with nothing_to_protect():
+            return [
+                detector_class(which)(
+                    min(epsilon * self.factor, MOST_EPSILON),
+                    bounds=self.bounds,
+                    n_hint=len(one.reference),
+                    unsafe_seed=seed,
+                    **more,
+                    **self.arguments,
+                ).fit(one.reference[:0] if control else one.reference)
+                for seed, one in enumerate(self.made)
+            ]
+
+    def aurocs(self, fits: list[Any]) -> list[float]:
+        return [_auroc(fitted, one) for fitted, one in zip(fits, self.made, strict=True)]
+
+    def mean_auroc(self, which: str, epsilon: float) -> float:
+        try:
+            return float(np.mean(self.aurocs(self.fits(which, epsilon))))
+        except InvalidParameterError:  # too small for any noise
+            return 0.5
+
+    def outlook(self, which: str, epsilon: float) -> Outlook | None:
+        """What to expect; None for a grid of more cells than can be told apart."""
+        try:
+            fits = self.fits(which, epsilon)
+        except TooManyCellsError:
+            return None
+        models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
+        count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
+        paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+        share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
+        return Outlook(
+            detector=models[0].detector,
+            partition=described(models[0].partition),
+            cells=models[0].partition.n_cells,
+            publishable=models[0].counts.publishable,
+            noise=paid.sensitivity / (epsilon * share),
+            expected=count * self.factor,
+            judged=self.factor == 1 or count >= LEAST_COUNT,
+            auroc=float(np.mean(aurocs)),
+            spread=float(np.std(aurocs)),
+            control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
+        )
+
+
+def _auroc(fitted: Any, made: _Made) -> float:
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415 - slow to import
+
+    return float(roc_auc_score(made.outlying, fitted.outlier_scores(made.points)))
+
+
+def _plain_auroc(made: _Made) -> float:
+    """Of plain k-NN, without noise and before any number became a level."""
+    cube = replace(made, points=made.plain[1])
+    return _auroc(KNN(RANGE, k=10).fit(made.plain[0]), cube)
+
+
+def _count_around(model: Model, made: _Made) -> float:
+    """Exact rows in the cells that a normal row lies in: the mean."""
+    partition = model.partition
+    reference, points = (
+        Rows(tables.values(part, model.domain), model.domain) for part in (made.reference, made.points)
+    )
+    counted = count_rows([reference], partition)
+    normal = points[:][~made.outlying]
+    ids = partition.cells(normal).reshape(-1, 2)
+    return float(np.mean(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
+
+
+def described(partition: Partition) -> str:
+    """A partition in a few words."""
+    if isinstance(partition, Trees):
+        return f"{partition.n_trees} trees, {max(partition.depths)} deep"
+    if isinstance(partition, MixedTrees):
+        return f"{partition.n_trees} trees, at most {partition.depth} deep"
+    assert isinstance(partition, Grid | Margins)
+    return f"{max(partition.bins)} bins each"

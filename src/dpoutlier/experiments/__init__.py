@@ -1,1 +1,0 @@
-"""The paper's experiments, and what they leave out: ``dpoutlier reproduce``. A user of the library like any other."""

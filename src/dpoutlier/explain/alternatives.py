@@ -1,0 +1,103 @@
+"""What one feature of a point would have to be for the point to be usual: post-processing of released counts, free of charge.
+
+Between two neighbouring cuts of a feature the score of forests and marginals stays the same. So the point is scored once in each of
+these pieces, all other features held, and the nearest stretch of pieces is taken in which the score is low enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import NoisyCounts
+from dpoutlier.explain.segment import Stretch
+from dpoutlier.features.axes import MISSING, Axis, each_axis
+from dpoutlier.features.lattice import POSITIONS
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.marginals import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
+from dpoutlier.partitions.trees import Trees
+from dpoutlier.scoring.base import Scorer
+
+__all__ = ["Alternative", "nearest_alternative", "pieces"]
+
+ENOUGH = 0.5
+
+
+@dataclass(frozen=True)
+class Alternative:
+    stretch: Stretch
+    score: float
+    """The highest score anywhere in the stretch."""
+
+
+def nearest_alternative(
+    position: NDArray[np.uint32], j: int, partition: Partition, counts: NoisyCounts, scorer: Scorer, typical: float
+) -> Alternative | None:
+    """The nearest stretch of feature j in which the point scores at most ``typical``.
+
+    Where there is none: the stretch around the place where it scores least, as far as half of that fall is reached; a nearer one
+    that falls as much may be no more than noise. None if the point scores no more
+    than ``typical`` as it is, or if nothing lowers its score. Levels without an order, and what a missing value could have been,
+    are all as near: of these the one with the lowest score.
+    """
+    axis = each_axis(partition.axes, partition.n_features)[j]
+    parts, places = pieces(partition, j)
+    points = np.repeat(position[None, :], len(parts) + 1, axis=0)
+    points[1:, j] = places
+    own, *moved = scorer.outlier_scores(points, partition, counts).tolist()
+    least = min(moved)
+    if own <= typical or least >= own:
+        return None
+    reached = least <= typical
+    target = typical if reached else own - ENOUGH * (own - least)
+    target = max(target, least)  # whatever was rounded on the way
+    p = int(position[j])
+    far = [_distance(p, part, axis) for part in parts]
+    wanted = target if reached else least
+    first = min((i for i, score in enumerate(moved) if score <= wanted), key=lambda i: (far[i], moved[i], i))
+    last = first
+    while not axis.unordered and last + 1 < len(parts) and _goes_on(parts[last + 1], moved[last + 1], target):
+        last += 1
+    while not axis.unordered and first > 0 and not parts[first].missing and moved[first - 1] <= target:
+        first -= 1
+    return Alternative(Stretch(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1]))
+
+
+def _goes_on(following: Stretch, score: float, target: float) -> bool:
+    return not following.missing and score <= target
+
+
+def _distance(p: int, part: Stretch, axis: Axis) -> Fraction:
+    """From the point to the stretch: 0 within it, and an edge between what has no order."""
+    if axis.unordered or part.missing or (axis.missing and p == MISSING):
+        return Fraction(1)
+    at = Fraction(2 * p + 1, 2 * POSITIONS)
+    return max(part.low - at, at - part.high, Fraction(0))
+
+
+def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint32]]:
+    """(stretches of feature j that no cell of the partition cuts, in order; a position in each)."""
+    axis = each_axis(partition.axes, partition.n_features)[j]
+    if axis.levels or isinstance(partition, Margins):
+        bins = partition.bins[j] if isinstance(partition, Margins) else axis.levels
+        edges = [Fraction(i, bins) for i in range(bins + 1)]
+    else:
+        cuts = {cut for cut in _cuts(partition, j) if 0 < cut < POSITIONS - axis.missing}
+        edges = [Fraction(cut, POSITIONS) for cut in sorted({0, *cuts, POSITIONS})]
+    found = [Stretch(low, high) for low, high in pairwise(edges)]
+    places = [int((part.low + part.high) / 2 * POSITIONS) for part in found]
+    if axis.missing:
+        found.append(Stretch(Fraction(1), Fraction(1), missing=True))
+        places.append(MISSING)
+    return found, np.array(places, np.uint32)
+
+
+def _cuts(partition: Partition, j: int) -> list[int]:
+    if not isinstance(partition, Trees | MixedTrees):
+        raise TypeError(f"a {partition.name} has no cuts of single features.")
+    return [cut for tree in partition.leaf_axes for axis in tree if axis.feature == j for cut in axis.cuts]

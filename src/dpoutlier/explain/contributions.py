@@ -1,0 +1,169 @@
+r"""Which features make a point outlying: post-processing of released counts, free of charge.
+
+Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes
+away, :math:`g(q^*(\text{parent})) - g(q^*(\text{child}))` with g the scoring rule's logarithm, is put down to the level's feature.
+Summed over levels and averaged over trees, the parts of all features add up to the score but for a constant; likewise for a tree
+without one of its features, where the score has that too. A typical row, one drawn from the released counts themselves, has
+such parts too; what a point has beyond that is its contribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import NoisyCounts, all_counts
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.marginals import Margins
+from dpoutlier.partitions.mixed_trees import MixedTrees
+from dpoutlier.partitions.trees import Trees
+from dpoutlier.scoring.log_counts import BEND, UNIT, LogCounts
+from dpoutlier.tables.rows import Positions
+
+__all__ = ["Contributions", "contributions"]
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """Per point and feature."""
+
+    parts: NDArray[np.float64]
+    """They add up to the point's score less the typical one."""
+    empty: NDArray[np.float64]
+    """Share of the feature's cells around the point that are empty, that is, whose noisy count does not pass the floor; NaN for
+    a feature that no cell looks at."""
+    typical: float
+    """The score of a typical row: the mean over the released counts."""
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """One member of a partition, level by level: a tree, a tree without one of its features, or a feature's histogram."""
+
+    weight: float
+    """Of the member's logarithm in the score."""
+    features: NDArray[np.int64]
+    """Of each level."""
+    logs: list[NDArray[np.float64]]
+    """For the root and each level: the scoring rule's logarithm of each node's noisy count."""
+    nodes: list[NDArray[np.int64]]
+    """For the root and each level: the node that each point lies in."""
+    shares: NDArray[np.float64]
+    """Of the released rows, by node of the last level."""
+
+    def falls(self, level: int) -> NDArray[np.float64]:
+        """What a level takes away, for each point."""
+        return self.logs[level][self.nodes[level]] - self.logs[level + 1][self.nodes[level + 1]]
+
+    def mean_fall(self, level: int) -> float:
+        """The same on average over the released rows."""
+        above, here = (np.repeat(self.logs[at], len(self.shares) // len(self.logs[at])) for at in (level, level + 1))
+        return float(self.shares @ (above - here))
+
+
+def contributions(positions: Positions, partition: Partition, counts: NoisyCounts, scorer: LogCounts) -> Contributions:
+    """Contributions of each feature to the score of each point."""
+    noisy, per_row = all_counts(counts, partition.n_cells)
+    rows, floor = noisy / per_row, scorer.floor / UNIT
+    cells = partition.cells(positions[:])[:, :, 1].astype(np.int64)
+    parts = np.zeros((len(positions), partition.n_features))
+    empty, used = np.zeros_like(parts), np.zeros(partition.n_features)
+    typical = 0.0
+    for t in range(partition.cells_per_row):
+        for member in _members(partition, t, rows, cells[:, t], scorer):
+            for level, j in enumerate(member.features):
+                parts[:, j] += member.weight * (member.falls(level) - member.mean_fall(level))
+            typical -= member.weight * float(member.shares @ member.logs[-1])
+        own = _features(partition, t)
+        used[own] += 1
+        empty[:, own] += (rows[cells[:, t]] <= floor)[:, None]
+    with np.errstate(invalid="ignore"):
+        shares = empty / used
+    n = partition.cells_per_row
+    return Contributions(parts / n, shares, typical / n)
+
+
+def _features(partition: Partition, t: int) -> NDArray[np.int64]:
+    """The features that the t-th cell of a point looks at."""
+    if isinstance(partition, Trees):
+        return np.unique(partition.arrays().feature[t, : partition.depths[t]])
+    if isinstance(partition, MixedTrees):
+        return np.array([axis.feature for axis in partition.trees[t]], np.int64)
+    return np.array([t], np.int64)
+
+
+def _members(
+    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+) -> Iterator[_Levels]:
+    if isinstance(partition, Margins):
+        first, size = int(partition.first[t]), partition.sizes[t]
+        histogram = rows[first : first + size]
+        yield _levels(histogram, np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
+        return
+    if isinstance(partition, MixedTrees):
+        yield from _mixed_members(partition, t, rows, cells, scorer)
+        return
+    if not isinstance(partition, Trees):
+        raise TypeError(f"a {partition.name} has no parts to explain a score by.")
+    arrays, depth = partition.arrays(), partition.depths[t]
+    first, features = int(arrays.first[t]), arrays.feature[t, :depth]
+    cube = rows[first : first + (1 << depth)].reshape((2,) * depth)
+    sides = [(cells - first) >> (depth - 1 - level) & 1 for level in range(depth)]
+    own = np.unique(features)
+    for left_out in (None, *(own.tolist() if scorer.soft and len(own) > 1 else ())):
+        kept = np.flatnonzero(features != left_out) if left_out is not None else np.arange(depth)
+        merged = cube.sum(axis=tuple(np.flatnonzero(features == left_out).tolist())) if left_out is not None else cube
+        nodes = [cells * 0]
+        for level in kept.tolist():
+            nodes.append(2 * nodes[-1] + sides[level])
+        weight = 1.0 if left_out is None else 1 / (2 * len(own))
+        yield _levels(merged, features[kept], nodes, weight, cube.size // merged.size, scorer)
+
+
+def _mixed_members(
+    partition: MixedTrees, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+) -> Iterator[_Levels]:
+    """A level for each feature of the tree, in the order in which it was dealt."""
+    first, shape, own = int(partition.first[t]), partition.shapes[t], _features(partition, t)
+    cube = rows[first : first + math.prod(shape)].reshape(shape)
+    places = np.unravel_index(cells - first, shape) if shape else ()
+    for left_out in (None, *(range(len(own)) if scorer.soft and len(own) > 1 else ())):
+        kept = [a for a in range(len(own)) if a != left_out]
+        merged = cube if left_out is None else cube.sum(axis=left_out)
+        nodes = [cells * 0]
+        for a in kept:
+            nodes.append(nodes[-1] * shape[a] + places[a])
+        weight = 1.0 if left_out is None else 1 / (2 * len(own))
+        yield _levels(merged, own[kept], nodes, weight, cube.size // merged.size, scorer)
+
+
+def _levels(
+    counts: NDArray[np.float64],
+    features: NDArray[np.int64],
+    nodes: list[NDArray[np.int64]],
+    weight: float,
+    merged: int,
+    scorer: LogCounts,
+) -> _Levels:
+    last = counts.reshape(-1)
+    sizes = [1, *np.cumprod(counts.shape, dtype=np.int64).tolist()]
+    positive = np.maximum(last, 0)
+    even = np.full(len(last), 1 / len(last))
+    floor = scorer.floor_of(merged) / UNIT
+    return _Levels(
+        weight=weight,
+        features=features,
+        logs=[_logarithm(last.reshape(size, -1).sum(axis=1), floor, soft=scorer.soft) for size in sizes],
+        nodes=nodes,
+        shares=positive / positive.sum() if positive.any() else even,
+    )
+
+
+def _logarithm(rows: NDArray[np.float64], floor: float, *, soft: bool) -> NDArray[np.float64]:
+    """As ``log_terms`` has it, in floats."""
+    floored = np.maximum(rows, floor)
+    return np.asarray(np.log(floored) - (np.log(floored + BEND * floor) if soft else 0.0))

@@ -1,0 +1,308 @@
+"""What ``explain`` returns: contributions with the names of the features, and what would have to be otherwise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad, is_whole
+from dpoutlier.explain.alternatives import nearest_alternative
+from dpoutlier.explain.nearest_region import middle_of
+from dpoutlier.explain.segment import Stretch
+from dpoutlier.explain.wording import Place, place_of, value_text
+from dpoutlier.features.axes import MISSING
+from dpoutlier.features.lattice import POSITIONS
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.scoring.nearest_cells import NearestCells
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Counterfactual", "Explained", "Explanation"]
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """What would have to be otherwise; ``str`` of it is a sentence.
+
+    Attributes
+    ----------
+    changes : dict from feature to Place
+        Where those features would have to lie, all others as they are. Empty if nothing has to change, or nothing helps.
+    values : dict from feature to str
+        What they are.
+    before, score : float
+        The point's score, and what it would be: anywhere in the changed range for forests and marginals, at most; in its middle
+        for grids.
+    reached : bool
+        Whether that is as usual: no more than the typical score or, for grids, a region that gathers k rows by itself.
+    """
+
+    changes: dict[str, Place]
+    values: dict[str, str]
+    before: float
+    score: float
+    reached: bool
+
+    def __str__(self) -> str:
+        if not self.changes:
+            return "as usual" if self.reached else "nothing that would lower the score"
+        said = ", ".join(f"{name} {place} instead of {self.values[name]}" for name, place in self.changes.items())
+        return f"{said} would bring the score from {self.before:.3g} to {self.score:.3g}"
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """What an explanation looks things up in: the model, and the points on the lattice and in their units."""
+
+    model: Model
+    positions: NDArray[np.uint32]
+    values: NDArray[np.float64]
+    """Level i of a category is ``i + 1/2``."""
+    cells: NDArray[np.int64] | None = None
+    """Of a grid: the cells of the nearest regions that would be usual; -1 where there is none."""
+    k: int | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why each point scores as it does. Free of privacy cost: it reads what was released.
+
+    Attributes
+    ----------
+    features : tuple of str
+    contributions : array of shape (n_points, n_features)
+        How much each feature adds to the point's outlier score, beyond what it adds to that of a typical row. A row of it adds
+        up to ``scores - typical_score``. For grids: the distance along the feature of the nearest region that gathers k rows or, if
+        weighted, the sum of count times distance over all cells on the way. Where no region in reach gathers them and missing rows
+        score at the cube's diameter, each feature adds the same for that: one edge of the cube.
+    empty : array of shape (n_points, n_features)
+        Share of the cells around the point that look at the feature and are empty; NaN where none looks at it, and for grids.
+    scores : array of shape (n_points,)
+    typical_score : float
+        For grids 0, the score of a point whose own cell gathers k rows.
+
+    ``ranking()`` sorts features by what they add, ``counterfactual()`` says what would have to be otherwise, ``region()`` which
+    region of a grid would be usual, and ``to_table()`` makes a table to print with rich; ``dpoutlier.explanation_figure`` draws one
+    point.
+    """
+
+    features: tuple[str, ...]
+    contributions: NDArray[np.float64]
+    empty: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    typical_score: float
+    explained: Explained | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the model: a pickle of an explanation may go where no secret may."""
+        return {**self.__dict__, "explained": None}
+
+    def _check_point(self, point: int) -> None:
+        if not is_whole(point) or not 0 <= point < len(self):
+            raise bad("point", f"the number of a point, from 0 to {len(self) - 1}", point)
+
+    def ranking(self, point: int = 0) -> list[tuple[str, float, float]]:
+        """(feature, contribution, share of empty cells) of one point, the largest contribution first."""
+        self._check_point(point)
+        order = np.argsort(-self.contributions[point], kind="stable")
+        return [
+            (self.features[j], float(self.contributions[point, j]), float(self.empty[point, j])) for j in order.tolist()
+        ]
+
+    # Regions -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def k(self) -> int | None:
+        """Of a grid: the rows that a region gathers."""
+        return None if self.explained is None else self.explained.k
+
+    @property
+    def found(self) -> NDArray[np.bool_] | None:
+        """Of a grid: for which points a region within reach would be more usual, or their own gathers k rows."""
+        return None if self._cells is None else np.asarray(self._cells[:, 0] >= 0)
+
+    @property
+    def regions(self) -> tuple[tuple[Place, ...] | None, ...] | None:
+        """Of a grid, for each point: the nearest region that would be usual, feature by feature; None where none is."""
+        return None if self._cells is None else tuple(self.region(point) for point in range(len(self)))
+
+    def region(self, point: int = 0) -> tuple[Place, ...] | None:
+        """Of a grid: the nearest region, among the thousand nearest within reach, in which the point would score least.
+
+        That is one which gathers k rows by itself, if there is any. None if the point would score less in none of them.
+        """
+        self._check_point(point)
+        if self._cells is None or self._cells[point, 0] < 0:
+            return None
+        source, grid = self._source, self._grid
+        homes = _home_cells(source.positions[point], grid)
+        return tuple(
+            place_of(Stretch.of_cell(cell, bins), source.model.domain, j, differs=cell != home)
+            for j, (cell, bins, home) in enumerate(zip(self._cells[point].tolist(), grid.bins, homes, strict=True))
+        )
+
+    def counterfactual(self, point: int = 0, feature: str | None = None) -> Counterfactual | None:
+        """What would have to be otherwise for a point to be usual.
+
+        For grids: the features in which the nearest usual region differs from the point's, or one of them alone; None if no region
+        within reach is more usual. For forests and marginals: the nearest values of one feature, of the one that
+        contributes most unless told, at which the score is at most the typical one, all other features held. Where there are none,
+        those around the lowest score.
+        """
+        name = self.ranking(point)[0][0] if feature is None else feature
+        if name not in self.features:
+            raise bad("feature", f"one of {list(self.features)}", feature)
+        if self._cells is not None:
+            return self._of_region(point, feature)
+        source, j = self._source, self.features.index(name)
+        model, before = source.model, float(self.scores[point])
+        other = nearest_alternative(
+            source.positions[point], j, model.partition, model.counts, model.scorer, self.typical_score
+        )
+        if other is None:
+            return Counterfactual({}, {}, before, before, before <= self.typical_score)
+        place = place_of(other.stretch, model.domain, j, differs=True)
+        values = {name: self.value(name, point)}
+        return Counterfactual({name: place}, values, before, other.score, other.score <= self.typical_score)
+
+    def _of_region(self, point: int, feature: str | None) -> Counterfactual | None:
+        places, before = self.region(point), float(self.scores[point])
+        if places is None:
+            return None
+        differ = {name: place for name, place in zip(self.features, places, strict=True) if place.differs}
+        changes = {name: place for name, place in differ.items() if feature in {None, name}}
+        cells, position = self._source_cells(point), self._source.positions[point : point + 1].copy()
+        for name in changes:
+            j = self.features.index(name)
+            position[0, j] = middle_of(cells[j], self._grid.bins[j])
+        model = self._source.model
+        assert isinstance(model.scorer, NearestCells)
+        (score,) = model.scorer.outlier_scores(position, self._grid, model.counts)
+        (own,) = model.scorer.gathers_at_home(position, self._grid, model.counts)
+        values = {name: self.value(name, point) for name in changes}
+        return Counterfactual(changes, values, before, float(score), bool(own))
+
+    # In words ------------------------------------------------------------------------------------------------------------
+
+    def value(self, feature: str, point: int = 0, given: Any = None) -> str:
+        """A point's value in words. A value as it was ``given`` tells more than that it is none of the declared levels."""
+        source = self._source
+        return value_text(source.model.domain, self.features.index(feature), source.values[point], given)
+
+    def to_table(
+        self, point: int = 0, *, top: int = 10, name: str | None = None, given: Mapping[str, Any] | None = None
+    ) -> Table:
+        """One point as a table to print with rich, the features that contribute most first.
+
+        Parameters
+        ----------
+        point : int
+        top : int
+            How many features.
+        name : str, optional
+            What to call the point; its number, unless told.
+        given : dict, optional
+            The point's values as they were written.
+        """
+        from rich.table import Table  # noqa: PLC0415 - not everybody prints
+        from rich.text import Text  # noqa: PLC0415
+
+        self._check_point(point)
+        called = f"point {point}" if name is None else name
+        typical = "" if self._of_grid else f", where a typical row has {self.typical_score:.4g}"
+        table = Table(title=f"{called}: outlier score {self.scores[point]:.4g}{typical}", title_justify="left")
+        table.caption, table.caption_justify = self.note(point, top), "left"
+        names = ["feature", "value", "adds", "instead"]
+        for column in names if self._of_grid else [*names, "then", "empty"]:
+            words = column in {"feature", "value", "instead"}
+            table.add_column(
+                column,
+                justify="left" if column in {"feature", "instead"} else "right",
+                overflow="fold",
+                no_wrap=not words,
+            )
+        for feature, contribution, empty in self.ranking(point)[:top]:
+            value = self.value(feature, point, (given or {}).get(feature))
+            cells = [feature, value, f"{contribution:+.3f}", *self.instead(feature, point)]
+            if not self._of_grid:
+                cells.append("unseen" if math.isnan(empty) else f"{100 * empty:.0f} %")
+            table.add_row(*map(Text, cells))
+        return table
+
+    def instead(self, feature: str, point: int = 0) -> tuple[str, ...]:
+        """What a table says of one feature: where it would have to lie; for forests and marginals also the score then."""
+        if self._cells is not None:
+            places = self.region(point)
+            place = None if places is None else places[self.features.index(feature)]
+            return ("" if place is None or not place.differs else place.text,)
+        other = self.counterfactual(point, feature)
+        if other is None or not other.changes:
+            return "", ""
+        return other.changes[feature].text, f"{other.score:.4g}"
+
+    def note(self, point: int = 0, top: int | None = None) -> str:
+        """What stands below the table."""
+        ranking = self.ranking(point)
+        left = ranking[len(ranking) if top is None else top :]
+        others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""
+        if not self._of_grid:
+            return (
+                f"What features add makes the difference of the scores{others}. Instead: the nearest values of one feature, all "
+                "others held, that would be typical, or if none would, where the score is lowest; then: the score there, at most. "
+                "Empty: share of the cells that look at the feature and hold no more than noise."
+            )
+        return f"What features add makes the score{others}. {self._region_note(point)}"
+
+    def _region_note(self, point: int) -> str:
+        whole = self._of_region(point, None)
+        if whole is None:
+            return "No region within reach is more usual."
+        if not whole.changes:
+            return f"The point's own region gathers {self.k} rows."
+        if whole.reached:
+            return f"Instead: the nearest region that gathers {self.k} rows by itself, where it differs."
+        return (
+            f"No region near gathers {self.k} rows by itself. Instead: the nearest of those that score least, where it differs: "
+            f"{whole.score:.4g} in its middle."
+        )
+
+    # ----------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _source(self) -> Explained:
+        if self.explained is None:
+            raise TypeError("this explanation does not hold its model, as after a pickle; call explain again.")
+        return self.explained
+
+    @property
+    def _of_grid(self) -> bool:
+        return self._source.cells is not None
+
+    @property
+    def _cells(self) -> NDArray[np.int64] | None:
+        return None if self.explained is None else self.explained.cells
+
+    def _source_cells(self, point: int) -> list[int]:
+        assert self._cells is not None
+        return [int(cell) for cell in self._cells[point]]
+
+    @property
+    def _grid(self) -> Grid:
+        grid = self._source.model.partition
+        assert isinstance(grid, Grid)
+        return grid
+
+
+def _home_cells(position: NDArray[np.uint32], grid: Grid) -> Iterable[int]:
+    for p, bins, size in zip(position.tolist(), grid.bins, grid.sizes, strict=True):
+        yield bins if size > bins and p == MISSING else p * bins // POSITIONS

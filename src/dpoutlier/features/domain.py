@@ -1,0 +1,173 @@
+"""A domain: the features of a table with their public ranges and levels, and with it the map of a row onto the lattice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad
+from dpoutlier.features import lattice
+from dpoutlier.features.axes import MISSING, Axis, level_position
+from dpoutlier.features.category import Category
+
+__all__ = ["Domain", "Pair", "check_range"]
+
+MOST_FEATURES, LONGEST_NAME = 10_000, 200
+
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Features with their public bounds; frozen, and valid by construction.
+
+    A category of L levels lies in the bounds (0, L), and its level i at ``i + 1/2``; ``other`` is a level, and so is a missing
+    value that has a cell of its own, unless the levels are ordered.
+    """
+
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    names: tuple[str, ...] | None = None
+    categories: tuple[Category | None, ...] | None = None
+    """One entry for each feature; None: no feature has levels."""
+    missing: tuple[bool, ...] | None = None
+    """Which features have a cell for missing values; None: none has."""
+    outer: tuple[Pair | None, ...] | None = None
+    """The public range within which bounds are bought, for the features where they are; None: all are declared."""
+
+    def __post_init__(self) -> None:
+        n_names = len(self.lower) if self.names is None else len(self.names)
+        if not 0 < len(self.lower) == len(self.upper) == n_names:
+            raise bad("bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper), n_names))
+        if len(self.lower) > MOST_FEATURES:
+            raise bad("the number of features", f"at most {MOST_FEATURES}", len(self.lower))
+        for name in self.names or ():
+            if not name.isprintable() or len(name) > LONGEST_NAME:
+                raise bad(
+                    "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
+                )
+        if self.names is not None and len(set(self.names)) < len(self.names):
+            raise bad("bounds", "given once for each feature", self.names)
+        for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):
+            check_range(label, low, high)
+        self._check_kinds()
+
+    def _check_kinds(self) -> None:
+        for what, given, empty in (("categories", self.categories, None), ("missing", self.missing, False)):
+            # One way to write each domain: what no feature has is not written at all.
+            if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
+                raise bad(what, "one entry for each feature, or nothing", given)
+        if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
+            raise bad("outer", "one range for each feature whose bounds are bought, or nothing", self.outer)
+        for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
+            if axis.levels and (self.lower[j], self.upper[j]) != (0.0, float(axis.levels)):
+                raise bad(f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j]))
+            outer = self.outer[j] if self.outer is not None else None
+            if outer is not None:
+                check_range(label, *outer)
+                if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
+                    raise bad(f"bounds of {label}", "bought within their outer range", outer)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.lower)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Names for messages, made up where there are none."""
+        return self.names or tuple(f"feature {j}" for j in range(len(self.lower)))
+
+    @cached_property
+    def scales(self) -> tuple[float, ...]:
+        return tuple(lattice.scale(low, high) for low, high in zip(self.lower, self.upper, strict=True))
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        return tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in range(len(self.lower)))
+
+    def category(self, j: int) -> Category | None:
+        return None if self.categories is None else self.categories[j]
+
+    def has_missing_cell(self, j: int) -> bool:
+        return self.missing is not None and self.missing[j]
+
+    @cached_property
+    def missing_positions(self) -> tuple[int, ...]:
+        """Where a missing value of each feature goes: to its own cell, or to the first."""
+        return tuple(
+            0
+            if not self.has_missing_cell(j)
+            else MISSING
+            if axis.missing
+            else level_position(axis.levels - 1, axis.levels)
+            for j, axis in enumerate(self.axes)
+        )
+
+    @cached_property
+    def bought(self) -> tuple[int, ...]:
+        """The features whose bounds are bought."""
+        return tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None)
+
+    def with_bounds(self, bounds: dict[int, Pair]) -> Domain:
+        """The same with other bounds for some features."""
+        lower, upper = list(self.lower), list(self.upper)
+        for j, (low, high) in bounds.items():
+            lower[j], upper[j] = float(low), float(high)
+        return replace(self, lower=tuple(lower), upper=tuple(upper))
+
+    def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
+        """Which values of *public* points lie outside the bounds. A level never does."""
+        return np.asarray((values < np.array(self.lower)) | (values > np.array(self.upper)))
+
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {
+            "lower": list(self.lower),
+            "upper": list(self.upper),
+            "names": None if self.names is None else list(self.names),
+            "scales": list(self.scales),
+        }
+        if self.categories is not None:
+            content["categories"] = [None if one is None else one.to_json() for one in self.categories]
+        if self.missing is not None:
+            content["missing"] = list(self.missing)
+        if self.outer is not None:
+            content["outer"] = [None if one is None else list(one) for one in self.outer]
+        return content
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Domain:
+        categories, outer = content.get("categories"), content.get("outer")
+        return cls(
+            lower=tuple(map(float, content["lower"])),
+            upper=tuple(map(float, content["upper"])),
+            names=None if content["names"] is None else tuple(str(name) for name in content["names"]),
+            categories=None
+            if categories is None
+            else tuple(None if one is None else Category.from_json(one) for one in categories),
+            missing=None if content.get("missing") is None else tuple(one is True for one in content["missing"]),
+            outer=None
+            if outer is None
+            else tuple(None if one is None else (float(one[0]), float(one[1])) for one in outer),
+        )
+
+
+def axis_of(category: Category | None, *, missing: bool) -> Axis:
+    if category is None:
+        return Axis(missing=missing)
+    if category.ordered:
+        return Axis(len(category.names), missing=missing)
+    return Axis(len(category.names) + missing, unordered=True)
+
+
+def check_range(label: str, lower: float, upper: float) -> None:
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise bad(f"bounds of {label}", "two finite numbers", (lower, upper))
+    if not lower < upper:
+        raise bad(f"bounds of {label}", "(lower, upper) with lower < upper", (lower, upper))
+    if not math.isfinite(upper - lower) or not math.isfinite(lattice.scale(lower, upper)):
+        raise bad(f"bounds of {label}", "neither wider than 1e308 nor narrower than 1e-298", (lower, upper))

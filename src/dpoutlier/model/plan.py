@@ -1,0 +1,104 @@
+"""A plan: every public choice of a fit, made before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from dpoutlier._validate import bad
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.domain import Domain
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import Partition
+from dpoutlier.privacy.guarantee import Charge, Guarantee
+from dpoutlier.privacy.receipt import Receipt
+from dpoutlier.scoring.base import Scorer
+
+__all__ = ["N_HINT_SHARE", "QUANTILES", "Plan", "charge"]
+
+N_HINT_SHARE = Fraction(1, 20)
+QUANTILES = 2
+"""Bought for each feature."""
+
+
+def charge(purpose: str, epsilon: Fraction, sensitivity: int) -> Charge:
+    """A charge with its rate, rounded down."""
+    return Charge(purpose, epsilon, sensitivity, DiscreteLaplace.costing(epsilon, sensitivity).rate)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Public inputs of a fit. ``partition`` makes the partition from (number of rows or None, epsilon per row)."""
+
+    detector: str
+    domain: Domain
+    partition: Callable[[int | None, float], Partition]
+    scorer: Scorer
+    guarantee: Guarantee
+    bounds_share: Fraction = Fraction(0)
+    """Of epsilon, for bounds that are bought."""
+    holder: str = "auto"
+    sparse_size: int = 10_000
+    """Of a sparse holder: how many empty cells are expected to pass, at most."""
+    n_hint: int | Literal["buy"] | None = None
+    target_fpr: float | None = None
+    threshold_share: Fraction = Fraction(1, 20)
+    unsafe_seed: int | None = None
+    unsafe_float: bool = False
+    n_jobs: int = 1
+    reserve: Callable[[Guarantee, str], Receipt] | None = None
+    """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
+
+    def __post_init__(self) -> None:
+        if self.epsilon_counts is not None and self.epsilon_counts <= 0:
+            if not self.bounds_share:
+                raise bad(
+                    "threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share
+                )
+            shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
+            raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
+        if self.holder == "sparse" and self.unsafe_float:
+            raise InvalidParameterError(
+                "unsafe_float_laplace has no sparse holder, whose chances are those of the exact noise. Use holder='dense' or "
+                "'keyed', or leave unsafe_float_laplace out."
+            )
+        if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
+            for share in [N_HINT_SHARE] * (self.n_hint == "buy") + [self.threshold_share] * (
+                self.target_fpr is not None
+            ):
+                charge("share", self.part(share), self.guarantee.sensitivity())
+            self.charge_for_bounds()
+
+    def reserved(self) -> list[Receipt]:
+        """Charge the fit, if somebody keeps a ledger."""
+        return [] if self.reserve is None else [self.reserve(self.guarantee, self.detector)]
+
+    def part(self, share: Fraction) -> Fraction:
+        assert self.guarantee.epsilon is not None
+        return self.guarantee.epsilon * share
+
+    def charge_for_bounds(self) -> list[Charge]:
+        """Two quantiles for each feature whose bounds are bought: a row has a say in each of them."""
+        if not self.domain.bought or self.guarantee.epsilon is None:
+            return []
+        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.bought))
+        return [charge("bounds", self.part(self.bounds_share), sensitivity)]
+
+    @property
+    def epsilon_counts(self) -> Fraction | None:
+        """What is left of epsilon for the counts; None for infinity."""
+        if self.guarantee.epsilon is None:
+            return None
+        spent = N_HINT_SHARE if self.n_hint == "buy" else Fraction(0)
+        spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
+        spent += self.bounds_share if self.domain.bought else Fraction(0)
+        return self.part(1 - spent)
+
+    @property
+    def epsilon_per_row(self) -> float:
+        """What the rules for partitions call epsilon: that of the counts, for one row more or less."""
+        epsilon = self.epsilon_counts
+        return math.inf if epsilon is None else float(epsilon / self.guarantee.sensitivity())

@@ -1,0 +1,297 @@
+"""The privacy statement: what a fit promises, as data and as a page that a data-protection officer can sign."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from importlib import metadata
+from itertools import accumulate, pairwise
+from typing import Any
+
+from dpoutlier.counts.sparse import expected_empty
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.parts import Merged, People
+from dpoutlier.model.statement_page import page_of
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import Partition
+from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours
+from dpoutlier.privacy.receipt import Receipt
+
+__all__ = ["PrivacyStatement", "privacy_statement"]
+
+PAST_THE_CAP = "People with more rows in the reference data than rows_per_person says."
+NOT_PROTECTED = (
+    "Facts about the population that would be learned just as well without any one person's data.",
+    "The public inputs: bounds, bins, trees, k, n_hint and every other argument, as they stand in the model.",
+    PAST_THE_CAP,
+    "Several fits on the same people: their epsilons add up, also those of cross-validation and of searches for parameters.",
+    "Side channels of the machine on which the fit runs, such as time and memory.",
+)
+COMPUTATIONAL = (
+    "The noise is computed from a secret key by SipHash-2-4, so the guarantee is computational: it holds against anyone who "
+    "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
+)
+TIMED = (
+    "Delta is 0 for the answers themselves. For whoever can time the answers of a server it is N 2^-60, where N is the number of "
+    "cells whose noise is computed for all answers together. docs/privacy.md says what else time can tell."
+)
+INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
+SPARSE = (
+    "Released are the cells whose noisy count is {tau} or more, with these counts; every other cell counts as zero, and is named "
+    "nowhere. This equals in law noise on all cells and then the threshold, which is public. Were no cell occupied, {expected} "
+    "would be expected to pass: that a cell is listed does not mean that anyone is in it."
+)
+PLACES = 9
+CAPPED = (
+    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by "
+    "the column '{person}', and rows without a value in it were not counted."
+)
+DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
+DISJOINT = (
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. That is the "
+    "declaration of whoever merged, and nothing here can check it. It is why epsilon is the largest of theirs. For somebody who "
+    "has rows in several after all, the epsilons of those add up."
+)
+MOVED = (
+    "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
+    "two of them."
+)
+OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
+SUMMED_NOISE = (
+    "The noise of all parts is in the merged counts: together it is as wide as one noise of scale {scale} rows."
+)
+
+
+@dataclass(frozen=True)
+class PrivacyStatement:
+    """All that can be said of the privacy of a fit. ``to_dict()`` is data; printing gives the page."""
+
+    private: bool
+    publishable: bool
+    detector: str
+    unit: str
+    neighbours: str
+    epsilon: str
+    epsilon_in_use: str
+    epsilon_add_or_remove_one: str
+    epsilon_replace_one: str
+    delta: str
+    mechanism: str
+    holder: str
+    charges: tuple[dict[str, Any], ...]
+    bounds: tuple[dict[str, Any], ...]
+    bounds_source: str
+    n_hint: str
+    partition: str
+    remarks: tuple[str, ...]
+    not_protected: tuple[str, ...]
+    versions: dict[str, str]
+    merged: dict[str, Any] | None = None
+    """People, parts and the noise of a merge; None, and left out of ``to_dict``, for a single release."""
+    ledger: dict[str, Any] | None = None
+    """Where in a ledger the fit was charged; None, and left out of ``to_dict``, if nobody keeps one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        optional = ("merged", "ledger")
+        return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
+
+    def __str__(self) -> str:
+        return "\n".join(page_of(self))
+
+
+def _number(value: Fraction | None) -> str:
+    """An epsilon in decimals: exact if that takes at most nine of them, else rounded *up*."""
+    if value is None:
+        return "none"
+    return f"{Decimal(_units(value)).scaleb(-PLACES).normalize():f}"
+
+
+def _units(value: Fraction) -> int:
+    """In units of the last decimal place, rounded up."""
+    units: int = -(-value.numerator * 10**PLACES // value.denominator)
+    return units
+
+
+def privacy_statement(
+    *,
+    detector: str,
+    domain: Domain,
+    partition: Partition,
+    holder: str,
+    least_count: int | None,
+    publishable: bool,
+    guarantee: Guarantee,
+    charges: tuple[Charge, ...],
+    n_hint: int | None,
+    merged: Merged | None = None,
+    receipt: Receipt | None = None,
+) -> PrivacyStatement:
+    """Say in one place what the parts of a model promise together."""
+    m = guarantee.rows_per_person
+    private = guarantee.private
+    in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
+    in_use = in_use if merged is None else merged.epsilon_in_use
+    remarks = [*guarantee.voided_by]
+    if private:
+        remarks += [COMPUTATIONAL, TIMED] if holder == "keyed" else [INFORMATION]
+        if least_count is not None:
+            remarks.append(_sparse(partition.n_cells, least_count, charges))
+        if guarantee.person is not None:
+            remarks.append(_capped(m, guarantee.person))
+        elif m > 1:
+            remarks.append(DECLARED_CAP.format(m=m))
+    if merged is not None:
+        remarks += _merged_remarks(merged)
+    return PrivacyStatement(
+        private=private,
+        publishable=publishable,
+        detector=detector,
+        unit=_unit(guarantee, merged),
+        neighbours=guarantee.neighbours.value,
+        epsilon=_number(guarantee.epsilon if private else None),
+        epsilon_in_use=_number(in_use),
+        epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
+        epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
+        delta="0" if private else "none",
+        mechanism=_mechanism(charges) if private else "none",
+        holder=holder,
+        charges=_all_charges(charges, merged) if private else (),
+        bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
+        bounds_source=_bounds_source(domain, charges, guarantee),
+        n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
+        partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
+        + (f": {partition.detail}" if partition.detail else ""),
+        remarks=tuple(remarks),
+        not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
+        versions={"dpoutlier": _version("dpoutlier"), "python": platform.python_version(), "numpy": _version("numpy")},
+        merged=None if merged is None else _merged(merged),
+        ledger=None if receipt is None else receipt.to_json(),
+    )
+
+
+def _unit(guarantee: Guarantee, merged: Merged | None) -> str:
+    m = guarantee.rows_per_person
+    rows = "1 row" if m == 1 else f"{m} rows"
+    if merged is not None and merged.people is People.OVERLAPPING:
+        return f"one person, with at most {rows} in each of the {len(merged.parts)} parts"
+    if m == 1 and guarantee.person is None:
+        return "one row"
+    return f"one person, with at most {rows}" + (", all of them in one part" if merged is not None else "")
+
+
+def _capped(m: int, person: str) -> str:
+    return CAPPED.format(m="1 row" if m == 1 else f"{m} rows", were="was" if m == 1 else "were", person=person)
+
+
+def _mechanism(charges: tuple[Charge, ...]) -> str:
+    counts = "discrete Laplace noise on integer counts, sampled exactly"
+    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if _bought(charges) else counts
+
+
+def _bought(charges: tuple[Charge, ...]) -> bool:
+    return any(charge.purpose == "bounds" for charge in charges)
+
+
+def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
+    n, d = len(domain.bought), domain.n_features
+    if LEAKED in guarantee.voided_by:
+        return "taken from the reference rows, without noise"
+    if not n and _bought(charges):
+        return "bought by some of the parts (see charges), and declared by the others"
+    if not n:
+        return "declared by the custodian, free of charge"
+    price = "see charges" if guarantee.private else "nothing here is private"
+    of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
+    return f"bought for {of} ({price})"
+
+
+def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
+    """What is public of a feature. Keys that say nothing are left out."""
+    category, outer = domain.category(j), (domain.outer[j] if domain.outer is not None else None)
+    found: dict[str, Any] = {"feature": domain.labels[j]}
+    if category is None:
+        found |= {"lower": domain.lower[j], "upper": domain.upper[j]}
+    else:
+        found |= {"levels": list(category.names), "ordered": category.ordered}
+    if outer is not None:
+        found |= {"bought": "see charges" if private else "exact", "outer": list(outer)}
+    if domain.has_missing_cell(j):
+        found["missing"] = "a cell of its own"
+    return found
+
+
+def _merged_remarks(merged: Merged) -> list[str]:
+    noise = SUMMED_NOISE.format(scale=f"{float(1 / merged.rate):.6g}")
+    if merged.people is People.DISJOINT:
+        return [DISJOINT.format(n=len(merged.parts)), MOVED, noise]
+    return [OVERLAPPING.format(n=len(merged.parts)), noise]
+
+
+def _merged(merged: Merged) -> dict[str, Any]:
+    return {
+        "people": "declared disjoint" if merged.people is People.DISJOINT else "overlapping",
+        "noise_scale_rows": f"{float(1 / merged.rate):.6g}",
+        "parts": tuple(
+            {
+                "release": part.release,
+                "epsilon": _number(part.epsilon),
+                "epsilon_in_use": _number(part.epsilon_in_use),
+                "noise_scale_rows": f"{float(1 / part.rate):.6g}",
+                **({} if part.receipt is None else {"ledger": part.receipt.to_json()}),
+            }
+            for part in merged.parts
+        ),
+    }
+
+
+def _all_charges(charges: tuple[Charge, ...], merged: Merged | None) -> tuple[dict[str, Any], ...]:
+    if merged is None:
+        return tuple(_charges(charges))
+    return tuple(
+        one for number, part in enumerate(merged.parts, 1) for one in _charges(part.charges, f", part {number}")
+    )
+
+
+def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[str, Any]]:
+    """The charges of one fit. What is shown adds up to the total that is shown: each is the rise of the sum, rounded up."""
+    sums = [Fraction(0), *accumulate(charge.epsilon for charge in charges)]
+    for charge, (before, after) in zip(charges, pairwise(sums), strict=True):
+        yield {
+            "purpose": charge.purpose + of_part,
+            "epsilon": _number(Fraction(_units(after) - _units(before), 10**PLACES)),
+            "epsilon_in_use": str(charge.epsilon_in_use),
+            "sensitivity": charge.sensitivity,
+            # Bounds are chosen, and get no noise.
+            "noise_scale_rows": None if charge.purpose == "bounds" else f"{charge.scale:.6g}",
+        }
+
+
+def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
+    """What a sparse holder releases; of a merge, what its parts did."""
+    rates = [charge.rate for charge in charges if charge.purpose == "counts"]
+    expected = float(sum(expected_empty(n_cells, DiscreteLaplace(rate), tau) for rate in rates))
+    shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.2g}"
+    return SPARSE.format(tau=f"{tau:,}", expected=shown)
+
+
+def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:
+    if merged is not None:
+        return "not used by the merge; each part had its own"
+    if n_hint is None:
+        return "not used"
+    bought = any(charge.purpose == "number of rows" for charge in charges)
+    return f"{n_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
+
+
+def _cells(n: int) -> str:
+    return f"{n:,}" if n < 10**9 else f"{float(n):.3g}"
+
+
+@cache
+def _version(package: str) -> str:
+    """Of an installed package: looked up once, since that takes as long as all the rest of a statement."""
+    return metadata.version(package)

@@ -1,0 +1,131 @@
+"""What counting, noise, holders, files and statements need to know of a partition, and all they may know."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import at_least_one, bad
+from dpoutlier.features.axes import MISSING, Axes, Axis, plain
+
+__all__ = [
+    "MOST_CELLS",
+    "CellIds",
+    "Coarser",
+    "Partition",
+    "absent_positions",
+    "bins_of_each",
+    "cell_ids",
+    "cell_numbers",
+    "check_axes",
+    "ids_below_64_bits",
+]
+
+CellIds = NDArray[np.uint64]
+"""Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
+
+MOST_CELLS = 2**128
+
+
+class Coarser(NamedTuple):
+    """The cells of one member of a partition, each with those that differ from it in one feature only."""
+
+    cells: slice
+    counts: NDArray[np.int64]
+    """Of each of the cells: the sum over it and all cells merged with it."""
+    merged: int
+    """How many cells are in a sum."""
+    among: int
+    """How many features of the member can be left out in turn."""
+
+
+def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
+    """For each axis the position of missing values that have a cell past its bins; where there is none, past all positions."""
+    return np.array([MISSING if axis.missing else MISSING + 1 for axis in axes], np.uint64)
+
+
+def bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]:
+    """Bins of each feature, from one number for all of them or one for each; levels are bins, whatever the number."""
+    n_features = len(axes)
+    if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
+        if len(bins) != n_features:
+            raise bad("bins", f"one number, or one for each of {n_features} features", bins)
+        return tuple(axis.bins(at_least_one(most, bins=b)) for b, axis in zip(bins, axes, strict=True))
+    wanted = at_least_one(most, bins=bins)
+    return tuple(axis.bins(wanted) for axis in axes)
+
+
+def check_axes(axes: Axes, bins: Sequence[int]) -> None:
+    """Axes and bins of a partition must belong together."""
+    if axes and (len(axes) != len(bins) or axes != plain(axes)):
+        raise bad("axes", "one for each feature, or none where all are plain", axes)
+    for axis, own in zip(axes, bins, strict=False):
+        if axis.levels not in {0, own}:
+            raise bad("bins", "the number of levels where a feature has levels", own)
+
+
+class Partition(Protocol):
+    """A public map from a row to the cells that it is counted in."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in files: grid, trees, margins."""
+
+    @property
+    def detail(self) -> str:
+        """What a privacy statement says of it besides its number of cells; may be empty."""
+
+    @property
+    def n_features(self) -> int: ...
+
+    @property
+    def axes(self) -> Axes:
+        """The kind of each feature; empty where all are plain lines."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells, at most 2**128. Ids run from 0 to this."""
+
+    @property
+    def cells_per_row(self) -> int:
+        """In how many cells a row is counted: the L1 sensitivity of the counts to one row more or less."""
+
+    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        """Ids of the cells of each row of ``positions``, of shape (n, cells_per_row, 2)."""
+
+    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
+        """Add one to the counter of each cell of each row; for partitions small enough to have a counter for every cell."""
+
+    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
+
+    def merges(self) -> Iterator[tuple[int, int]]:
+        """``merged`` and ``among`` of all that ``coarser`` yields, in any order."""
+
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
+        """For each member, and each feature that can be left out of it: the counts without that feature. May be empty."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All public numbers that make this partition."""
+
+
+def ids_below_64_bits(numbers: NDArray[np.int64]) -> CellIds:
+    """Ids from an array of whole numbers, of one more axis."""
+    ids = np.zeros((*numbers.shape, 2), np.uint64)
+    ids[..., 1] = numbers
+    return ids
+
+
+def cell_ids(numbers: Any) -> CellIds:
+    """Ids from Python integers.
+
+    >>> cell_ids([5, 2**64 + 7]).tolist()
+    [[0, 5], [1, 7]]
+    """
+    return np.array([divmod(int(number), 2**64) for number in numbers], np.uint64).reshape(-1, 2)
+
+
+def cell_numbers(ids: CellIds) -> list[int]:
+    """Python integers from ids."""
+    return [(high << 64) | low for high, low in ids.reshape(-1, 2).tolist()]

@@ -1,0 +1,40 @@
+"""What a model needs to know of a scoring rule, and all it may know."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import NoisyCounts
+from dpoutlier.partitions.base import Partition
+from dpoutlier.tables.rows import Positions
+
+__all__ = ["Scorer"]
+
+
+class Scorer(Protocol):
+    """A rule that turns positions and released counts into outlier scores."""
+
+    @property
+    def name(self) -> str:
+        """The word for it in files."""
+
+    @property
+    def continuous(self) -> bool:
+        """Whether scores lie anywhere between the levels of thresholds."""
+
+    def with_noise(self, rate: Fraction | None) -> Scorer:
+        """The rule for counts whose noise has this rate; None: without noise."""
+
+    def outlier_scores(
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Larger means more outlying."""
+
+    def levels(self, partition: Partition) -> NDArray[np.float64]:
+        """Ascending public scores at which a threshold may lie."""
+
+    def to_json(self) -> dict[str, Any]: ...

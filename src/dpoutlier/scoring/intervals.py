@@ -1,0 +1,121 @@
+"""How sure is a count? An interval for the true count behind a noisy one: post-processing, free of charge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import bad, is_whole
+from dpoutlier.counts.base import NoisyCounts, noisy_counts
+from dpoutlier.counts.sparse import SparseCounts
+from dpoutlier.noise.interval import SummedNoise, as_level
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.region import cells_within, check_steps, home_bins
+from dpoutlier.tables.rows import Positions
+
+__all__ = ["CountIntervals", "count_intervals"]
+
+CHUNK = 2**14  # points at a time
+
+
+@dataclass(frozen=True)
+class CountIntervals:
+    """Intervals for the true number of reference rows around each point. Free of privacy cost: they read what was released.
+
+    Arrays have the shape (n_points, cells_per_row). A column is the home cell of a grid (or the region around it), a tree
+    with the leaf that the point lies in, or a feature with the bin.
+
+    Attributes
+    ----------
+    noisy : array of int
+        What was released; may be negative. 0 where a sparse holder lists no such cell.
+    lower, upper : array of int
+        The interval, both ends included; never below 0.
+    level : float
+        The probability that was asked for.
+    coverage : array of float
+        The probability with which an interval covers a true count of at least 1: no smaller than ``level``, and larger
+        only because noise is whole numbers. A true count of 0 is covered at least as often.
+    cells : array of int
+        How many cells were counted together: 1 but for regions of a grid.
+    """
+
+    noisy: NDArray[np.int64]
+    lower: NDArray[np.int64]
+    upper: NDArray[np.int64]
+    level: float
+    coverage: NDArray[np.float64]
+    cells: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.noisy)
+
+
+def count_intervals(
+    positions: Positions,
+    partition: Partition,
+    counts: NoisyCounts,
+    laws: tuple[DiscreteLaplace, ...],
+    *,
+    level: Any,
+    steps: Any,
+) -> CountIntervals:
+    """Intervals at a level; ``laws`` are those of the independent draws on each cell, none where counts are exact.
+
+    A cell that a sparse holder does not list had a noisy count below its threshold: that is all that is known of it.
+    """
+    exact_level = as_level(level)
+    if not is_whole(steps) or steps < 0:
+        raise bad("steps", "a whole number of at least 0", steps)
+    if steps and not isinstance(partition, Grid):
+        raise bad("steps", f"0 for {partition.name}", steps, "Only the cells of a grid lie some steps apart.")
+    if steps and isinstance(counts, SparseCounts):
+        raise bad("steps", "0 for a sparse holder", steps, "Of cells that are not listed no count is known.")
+    noisy = np.empty((len(positions), partition.cells_per_row), np.int64)
+    cells = np.ones_like(noisy)
+    if isinstance(partition, Grid) and steps:
+        check_steps(partition, int(steps))
+    for first in range(0, len(positions), CHUNK):
+        part = slice(first, first + CHUNK)
+        if isinstance(partition, Grid) and steps:
+            noisy[part, 0], cells[part, 0] = _of_regions(positions[part], partition, counts, int(steps))
+        else:
+            noisy[part] = _of_cells(positions[part], partition, counts)
+    widths, coverage = np.empty_like(noisy), np.empty(noisy.shape)
+    for n in np.unique(cells).tolist():
+        noise, same = SummedNoise(laws, n), cells == n
+        widths[same] = noise.half_width(exact_level)
+        coverage[same] = noise.coverage(noise.half_width(exact_level))
+    lower, upper = np.maximum(noisy - widths, 0), np.maximum(noisy + widths, 0)
+    if isinstance(counts, SparseCounts):
+        unlisted = noisy == 0
+        lower[unlisted], upper[unlisted] = 0, (counts.tau - 1 + widths)[unlisted]
+    return CountIntervals(noisy, lower, upper, float(exact_level), coverage, cells)
+
+
+def _of_cells(positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts) -> NDArray[np.int64]:
+    ids = partition.cells(positions)
+    return _whole(noisy_counts(counts, ids.reshape(-1, 2))).reshape(ids.shape[:2])
+
+
+def _of_regions(
+    positions: NDArray[np.uint32], grid: Grid, counts: NoisyCounts, steps: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Noisy rows and number of cells of the region around each point; points in the same cell share it."""
+    homes, which = np.unique(home_bins(grid, positions), axis=0, return_inverse=True)
+    found = np.empty((len(homes), 2), np.int64)
+    for region, home in zip(found, homes, strict=True):  # one at a time: together they may be large
+        ids = cells_within(grid, home, steps)
+        region[:] = _whole(noisy_counts(counts, ids)).sum(), len(ids)
+    totals, sizes = found[which.reshape(-1)].T
+    return totals, sizes
+
+
+def _whole(counts: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Counts of integer noise are whole numbers below 2**53, whatever their type."""
+    return counts.astype(np.int64)

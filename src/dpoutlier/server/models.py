@@ -1,0 +1,244 @@
+"""The models that a server answers with, by their ids; a file that is replaced is loaded again."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+import re
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic_core import to_json
+
+from dpoutlier._validate import bad
+from dpoutlier.detectors.batches import BatchScorer
+from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.fitted import FittedDetector
+from dpoutlier.detectors.frames import batch_scorer
+from dpoutlier.detectors.merge import release_id
+from dpoutlier.exceptions import InvalidParameterError, SecretError
+from dpoutlier.features.domain import Domain
+from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
+from dpoutlier.model.model import Model
+from dpoutlier.server.csv_points import csv_points
+from dpoutlier.server.settings import Settings
+from dpoutlier.server.stamps import Stamp, stamp_of
+
+__all__ = ["LOADED", "MISSING", "Served", "Shelf", "named_models", "number", "prepared"]
+
+ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+MOST_SCORERS = 64
+WARM_ROWS = 3
+RETRY = 5.0
+"""Seconds after which a file that could not be loaded is tried again."""
+LOADED, MISSING = "loaded", "missing"
+
+
+def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Ids and absolute paths from ``path`` or ``id=path``, as a command line has them."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        if not equals or "/" in name or Path(one).exists():
+            name, path = _stem(Path(one)), one
+        if not ID.fullmatch(name) or name in {".", ".."}:
+            raise bad("the id of a model", "1 to 64 letters, digits, . _ or -", name[:80], "Give one: id=path.")
+        if name in found:
+            raise InvalidParameterError(f"two models have the id {name!r}. Give one of them another: id=path.")
+        found[name] = str(Path(path).absolute())
+    if not found:
+        raise InvalidParameterError("no model to serve was given.")
+    return tuple(found.items())
+
+
+def _stem(path: Path) -> str:
+    suffix = SECRET_SUFFIX if path.name.endswith(SECRET_SUFFIX) else PUBLIC_SUFFIX
+    return path.name.removesuffix(suffix)
+
+
+def prepared(model: Model) -> Model:
+    """The model as strangers may be answered with it. Everything that a worker scores with passes here."""
+    if not model.guarantee.private:
+        raise SecretError(
+            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
+            "never served. Fit it with a DP detector and a finite epsilon."
+        )
+    return for_strangers(FittedDetector(model, "")).fitted_model()
+
+
+def release_of(model: Model) -> str:
+    """64 hex digits by which clients know what answered."""
+    if model.merged is None:
+        return release_id(model)
+    return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()
+
+
+def number(value: float | None) -> float | str | None:
+    """A number for JSON, which has no infinity."""
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+class Served:
+    """One model: what is told of it, and what scores with it."""
+
+    def __init__(self, name: str, model: Model, settings: Settings) -> None:
+        self.name, self.model, self.release = name, model, release_of(model)
+        self.detector = FittedDetector(model, "", 1)
+        self.domain, self.person = model.domain, model.guarantee.person
+        self.seconds_per_byte: dict[str, float] = {}
+        self.layouts: dict[bytes, Any] = {}
+        self._scorers: dict[tuple[bool, float | None], BatchScorer] = {}
+        self.summary = self._summary()
+        self.detail = to_json(self._detail(settings))
+
+    @classmethod
+    def load(cls, name: str, path: str, settings: Settings) -> Served:
+        """Read, check and warm a model."""
+        model = load_model(path, secret=True)
+        if model.guarantee.private and not model.publishable and not settings.secret_models:
+            raise SecretError(
+                f"{path} is a secret model: a server that answers with it must keep it from others. If that is meant, say "
+                "--secret-models."
+            )
+        try:
+            found = cls(name, prepared(model), settings)
+        except SecretError as error:
+            text = f"{path}: {error}"
+        else:
+            found.warm()
+            return found
+        raise SecretError(text)
+
+    def warm(self) -> None:
+        """Score something of each kind of body, so that no request waits for kernels: those for arrays of Arrow are others."""
+        row = _middle_row(self.domain)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([self.domain.labels, *[row] * WARM_ROWS])
+        columns = csv_points(text.getvalue().encode(), self.domain, None, WARM_ROWS).columns
+        for own in (columns, [column.copy() for column in columns], [pa.array(c).to_numpy() for c in columns]):
+            self.scorer().of_columns(own)
+            gaps = [np.where(np.arange(WARM_ROWS) > 0, column, np.nan) for column in own]
+            self.scorer(nulls=True).of_columns(gaps)
+        self.detector.explain(np.array([row], object))
+
+    def scorer(self, *, nulls: bool = False, threshold: float | None = None) -> BatchScorer:
+        """What scores with this threshold, or with the model's own."""
+        found = self._scorers.get((nulls, threshold))
+        if found is None:
+            detector = FittedDetector(self.model, "", 1)
+            if threshold is not None:
+                detector.set_threshold(score=threshold)
+            found = batch_scorer(detector, missing="null" if nulls else "error")
+            while len(self._scorers) >= MOST_SCORERS:
+                self._scorers.pop(list(self._scorers)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
+            self._scorers[nulls, threshold] = found
+        return found
+
+    def threshold_for(self, target_fpr: float) -> float:
+        """The threshold for a false-positive rate; free of privacy cost."""
+        found = self.model.with_target_fpr(target_fpr).threshold
+        assert found is not None
+        return found
+
+    def _summary(self) -> dict[str, Any]:
+        statement, histogram = self.model.privacy_statement(), self.model.score_histogram
+        return {
+            "id": self.name,
+            "release": self.release,
+            "detector": self.model.detector,
+            "publishable": self.model.publishable,
+            "private": statement.private,
+            "epsilon": statement.epsilon,
+            "neighbours": statement.neighbours,
+            "n_features": self.domain.n_features,
+            "threshold": number(self.model.threshold),
+            "target_fpr": None if histogram is None else histogram.target_fpr,
+        }
+
+    def _detail(self, settings: Settings) -> dict[str, Any]:
+        statement = self.model.privacy_statement()
+        return {
+            **self.summary,
+            "named": self.domain.names is not None,
+            "features": [_feature(self.domain, j) for j in range(self.domain.n_features)],
+            "person": self.person,
+            "limits": {
+                "rows": settings.max_rows,
+                "bytes": settings.max_bytes,
+                "explain_rows": settings.explain_rows,
+            },
+            "statement": statement.to_dict(),
+            "statement_text": str(statement),
+        }
+
+
+def _feature(domain: Domain, j: int) -> dict[str, Any]:
+    category = domain.category(j)
+    return {
+        "name": domain.labels[j],
+        "kind": "number" if category is None else "category",
+        "lower": domain.lower[j] if category is None else None,
+        "upper": domain.upper[j] if category is None else None,
+        "levels": None if category is None else list(category.names),
+        "ordered": None if category is None else category.ordered,
+        "numeric": None if category is None else category.numeric,
+        "other": None if category is None else category.other,
+        "missing": domain.has_missing_cell(j),
+    }
+
+
+def _middle_row(domain: Domain) -> list[Any]:
+    """A point: some level, or the middle, of each feature."""
+    return [
+        domain.lower[j] / 2 + domain.upper[j] / 2 if category is None else category.levels[0]
+        for j, category in enumerate(map(domain.category, range(domain.n_features)))
+    ]
+
+
+class Shelf:
+    """All models of a server. ``get`` gives what a request goes on with, also if the file is replaced meanwhile."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.served: dict[str, Served] = {}
+        self.stamps: dict[str, Stamp | None] = {}
+        self.missing: set[str] = set()
+        self.failed: dict[str, tuple[float, str]] = {}
+        """When a file that could not be loaded is tried again, and what was wrong with it."""
+
+    def load_all(self) -> None:
+        for name, path in self.settings.models:
+            self.stamps[name] = stamp_of(path)
+            self.served[name] = Served.load(name, path, self.settings)
+
+    def get(self, name: str) -> Served | None:
+        return self.served.get(name)
+
+    def refresh(self, name: str, path: str) -> str | Exception | None:
+        """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each told once; the old one stays.
+
+        A file that could not be loaded is tried again every few seconds: files may be too many for the moment, or its mode wrong.
+        """
+        stamp = stamp_of(path)
+        if stamp is None:
+            known = name in self.missing
+            self.missing.add(name)
+            return None if known else MISSING
+        again, told = self.failed.get(name, (math.inf, ""))
+        if stamp == self.stamps[name] and name not in self.missing and time.monotonic() < again:
+            return None
+        self.missing.discard(name)
+        changed, self.stamps[name] = stamp != self.stamps[name], stamp
+        try:
+            self.served[name] = Served.load(name, path, self.settings)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
+            self.failed[name] = (time.monotonic() + RETRY, str(error))
+            return error if changed or str(error) != told else None
+        self.failed.pop(name, None)
+        return LOADED

@@ -1,0 +1,92 @@
+"""Write a score table and its SQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from dpoutlier._atomic import check_output, write_aside
+from dpoutlier._validate import bad
+from dpoutlier.exceptions import InvalidParameterError, SecretError
+from dpoutlier.model.file.archive import sealed
+from dpoutlier.model.file.encode import arrays_of, content_of
+from dpoutlier.model.model import Model
+from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
+from dpoutlier.sql.members import Member, members_of
+from dpoutlier.sql.query import check_names, score_query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["export_scores"]
+
+
+def export_scores(
+    model: Model, path: Path, sql: Path | None, *, table: str, overwrite: bool = False, secret: bool = False
+) -> str:
+    """Write the terms to ``path`` and the SQL that joins them to ``sql``, if that is wanted. Returns the SQL."""
+    members = members_of(model.partition, model.domain)
+    if not model.publishable and not secret:
+        raise SecretError(
+            "this model is secret, and the terms are functions of its counts: a score table of it must not leave the custodian. If "
+            "you are the custodian, export it with secret=True, and keep it as you keep the model."
+        )
+    _check_outputs(path, sql, overwrite=overwrite)
+    check_names(model.domain, table)
+    query = score_query(model, members, str(path), table)
+    mode = 0o644 if model.publishable else 0o600
+    made = _table(model, members)
+
+    def write(stream: IO[bytes]) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
+
+        pq.write_table(made, stream)
+
+    write_aside(path, write, overwrite=overwrite, mode=mode)
+    if sql is not None:
+        write_aside(sql, lambda stream: _put(stream, f"{query};\n"), overwrite=overwrite, mode=mode)
+    return query
+
+
+def _check_outputs(path: Path, sql: Path | None, *, overwrite: bool) -> None:
+    if path.suffix.lower() != ".parquet" or not str(path).isprintable() or set("*?[") & set(str(path)):
+        raise bad("the score table", "a .parquet file whose path holds none of * ? [", str(path))
+    check_output(path, overwrite=overwrite)
+    if sql is not None:
+        if sql.suffix.lower() != ".sql":
+            raise bad("sql", "a .sql file", str(sql))
+        check_output(sql, overwrite=overwrite)
+
+
+def _table(model: Model, members: list[Member]) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+
+    scorer = model.scorer
+    if not isinstance(scorer, LogCounts):
+        raise InvalidParameterError(f"scores by {scorer.name} are no sums over cells, so there is no table of them.")
+    terms = scorer.terms(model.partition, model.counts)
+    numbers = np.repeat(np.arange(len(members), dtype=np.int32), [member.size for member in members])
+    columns = {"member": numbers, "cell": np.arange(len(terms), dtype=np.int64), "term": terms}
+    return pa.table(columns).replace_schema_metadata({"dpoutlier": json.dumps(_about(model, len(members)))})
+
+
+def _about(model: Model, n_members: int) -> dict[str, object]:
+    """What the file says of itself."""
+    statement = model.privacy_statement().to_dict()
+    return {
+        "format": "dpoutlier score table",
+        "format_version": 1,
+        "score": "minus the sum of a row's terms, divided by divisor",
+        "divisor": n_members * TERM_UNIT,
+        "model": sealed(content_of(model), arrays_of(model))["checksum"],
+        "epsilon": statement["epsilon"],
+        "publishable": model.publishable,
+        "statement": statement,
+    }
+
+
+def _put(stream: IO[bytes], text: str) -> None:
+    stream.write(text.encode())

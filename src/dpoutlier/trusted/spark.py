@@ -1,0 +1,126 @@
+"""Reference rows on a Spark cluster. What our kernels must see, they see on the executors, and partial results are added up.
+
+A task that is lost runs again, and Spark adds up the result of one successful run of each: no row is lost, and none counts twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dpoutlier.counts.keyed import secrets_may_travel
+from dpoutlier.engines.spark import executors_have, map_tables
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.domain import Domain, Pair
+from dpoutlier.model.model import Model
+from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.trusted.counts import Counts
+from dpoutlier.trusted.in_engine import InEngine
+from dpoutlier.trusted.quantiles import EdgeCounts
+from dpoutlier.trusted.queries import InBlocks, Readings
+from dpoutlier.trusted.reference import Reference, in_silence
+
+__all__ = ["OnSpark", "check_executors"]
+
+PARTIAL = pa.schema([("part", pa.int32()), ("high", pa.int64()), ("low", pa.int64()), ("n", pa.int64())])
+KEY = ["part", "high", "low"]
+
+
+def check_executors(frame: Any, purpose: str) -> None:
+    """Refuse what needs dpoutlier on the executors if it is not there. No row is read."""
+    if not executors_have(frame.sparkSession, "dpoutlier"):
+        raise InvalidParameterError(
+            f"{purpose} on Spark needs dpoutlier on the executors, and it was not found there. Install it where Spark's Python "
+            "workers run, or send it with the job (spark.archives), or leave that out."
+        )
+
+
+class OnSpark(InEngine):
+    """The rows of a Spark frame. A grid is counted by Spark alone, and so is all else where the executors have no dpoutlier."""
+
+    def counts(self, partition: Partition, n_jobs: int) -> Counts:  # noqa: ARG002 - the cluster has its own threads
+        session = self._frame.to_native().sparkSession
+        if isinstance(partition, Grid) or not executors_have(session, "dpoutlier"):
+            return self.counts_by_expression(partition)
+        table = self._added_up(partial(_counts, partition))
+        ids = np.stack([table["high"], table["low"]], axis=-1).view(np.uint64)
+        order = np.lexsort((ids[:, 1], ids[:, 0]))
+        return Counts(ids[order], table["n"][order])
+
+    def edge_counts(self, outer: dict[int, Pair]) -> EdgeCounts:
+        table = self._added_up(partial(_edge_counts, outer))
+        found = EdgeCounts(list(outer.values()))
+        for part, place, n in zip(table["part"], table["low"], table["n"], strict=True):
+            found.between(int(part))[place] += n
+        return found
+
+    def score_counts(self, model: Model, levels: NDArray[np.float64], n_jobs: int) -> NDArray[np.int64]:  # noqa: ARG002
+        table = self._added_up(partial(_score_counts, model, levels))
+        found = np.zeros(len(levels), np.int64)
+        np.add.at(found, table["low"], table["n"])
+        return found
+
+    def _added_up(self, answer: Callable[[Readings], pa.Table]) -> dict[str, NDArray[Any]]:
+        """The sum over all tasks of what each makes of its rows."""
+
+        def run() -> dict[str, NDArray[Any]]:
+            with secrets_may_travel():  # to executors, which hold the rows themselves
+                each = map_tables(self._frame.to_native(), partial(_of_task, self._domain, answer), PARTIAL)
+            table = each.groupBy(*KEY).sum("n").withColumnRenamed("sum(n)", "n").toArrow()
+            return {name: table.column(name).to_numpy() for name in (*KEY, "n")}
+
+        return in_silence(run)
+
+
+def _of_task(domain: Domain, answer: Callable[[Readings], pa.Table], tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    yield answer(InBlocks(Reference(_Passing(tables), domain, are_values=True)))
+
+
+class _Passing(BatchedTable):
+    """Tables that pass by once, as a table in batches."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+
+    def types(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def batches(self) -> Iterator[pa.Table]:
+        return self._tables
+
+
+def _table(part: Iterable[int], ids: NDArray[np.uint64], n: NDArray[np.int64]) -> pa.Table:
+    words = np.ascontiguousarray(ids).view(np.int64)
+    return pa.table([np.asarray(part, np.int32), words[:, 0], words[:, 1], n], schema=PARTIAL)
+
+
+def _counts(partition: Partition, rows: Readings) -> pa.Table:
+    found = rows.counts(partition, 1)
+    return _table(np.zeros(len(found.counts), np.int32), found.ids, found.counts)
+
+
+def _edge_counts(outer: dict[int, Pair], rows: Readings) -> pa.Table:
+    found = rows.edge_counts(outer)
+    parts = []
+    for i in range(len(outer)):
+        n = found.between(i)
+        at = np.flatnonzero(n)
+        parts.append(_numbered(i, at, n[at]))
+    return pa.concat_tables(parts)
+
+
+def _score_counts(model: Model, levels: NDArray[np.float64], rows: Readings) -> pa.Table:
+    n = rows.score_counts(model, levels, 1)
+    at = np.flatnonzero(n)
+    return _numbered(0, at, n[at])
+
+
+def _numbered(part: int, at: NDArray[np.int64], n: NDArray[np.int64]) -> pa.Table:
+    return _table(np.full(len(at), part), np.stack([np.zeros_like(at), at], axis=-1).astype(np.uint64), n)

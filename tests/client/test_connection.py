@@ -1,0 +1,305 @@
+"""Requests of a client: what is tried again and what is not, and that the key goes to one place only."""
+
+import socket
+import ssl
+import threading
+import time
+from contextlib import suppress
+
+import pytest
+
+from dpoutlier import Client
+from dpoutlier.client.connection import Connection
+from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
+from fake_server import KEY, Lost, described, faked, refusal
+from tls import BehindTLS, certificate
+
+OK = (200, {}, {"models": []})
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch):
+    monkeypatch.delenv("DPOUTLIER_KEY", raising=False)
+
+
+def connection(url, timeout=5, **arguments):
+    return Connection(url, **{"key": KEY, "ca": None, "timeout": timeout} | arguments)
+
+
+@pytest.mark.parametrize(
+    "trouble", [Lost, refusal(503), refusal(429, Retry_After="0"), (502, {}, b"<html>"), refusal(504)]
+)
+def test_what_may_pass_is_tried_again(trouble):
+    with faked(trouble, trouble, OK) as (url, asked):
+        assert connection(url).get("/v1/models").json() == {"models": []}
+    assert len(asked) == 3
+    assert len({(one.method, one.path, one.body) for one in asked}) == 1
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413, 415, 431, 500])
+def test_a_refusal_is_final_and_tells_status_code_and_the_servers_own_words(status):
+    answer = refusal(status, "some-code", "Because\x1b[31m of\nthis.")
+    with faked(answer, always=OK) as (url, asked), pytest.raises(ServerError) as caught:
+        connection(url).get("/v1/models")
+    assert (caught.value.status, caught.value.code) == (status, "some-code")
+    assert str(caught.value) == "Because [31m of this."  # no letter that a terminal would obey
+    assert len(asked) == 1
+
+
+def test_a_refusal_without_words_names_the_status():
+    for content in (b"<html>", b"[]", b'{"error": 3}', b'{"error": {"message": 4}}', b"\xff"):
+        with faked(always=(500, {}, content)) as (url, _), pytest.raises(ServerError, match="answered with status 500"):
+            connection(url).get("/")
+
+
+def test_retry_after_is_honoured_up_to_the_timeout():
+    with faked(refusal(429, Retry_After="1"), always=OK) as (url, asked):
+        start = time.monotonic()
+        connection(url).get("/")
+        assert 1 <= time.monotonic() - start < 3
+    assert len(asked) == 2
+    with faked(refusal(429, "too-many-requests", "slower", Retry_After="30"), always=OK) as (url, asked):
+        start = time.monotonic()
+        with pytest.raises(ServerError, match="slower") as caught:
+            connection(url, timeout=2).get("/")
+        assert time.monotonic() - start < 1  # it would be too late anyway
+    assert caught.value.status == 429
+    assert len(asked) == 1
+
+
+def test_a_server_that_stays_busy_is_given_up_at_the_timeout():
+    with faked(OK, always=refusal(503)) as (url, asked):
+        made = connection(url, timeout=1)
+        made.get("/")
+        start = time.monotonic()
+        with pytest.raises(ServerError, match="come back later"):
+            made.get("/")
+        assert 0.3 < time.monotonic() - start < 1.5
+    assert len(asked) > 4
+
+
+def test_nobody_there_is_told_soon_unless_somebody_was():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        start = time.monotonic()
+        with pytest.raises(ServerError, match="cannot be reached") as caught:
+            connection(url, timeout=60).get("/")
+        assert time.monotonic() - start < 3
+    assert caught.value.status is None
+    with faked(always=OK) as (url, _):
+        made = connection(url, timeout=1.5)
+        made.get("/")
+    start = time.monotonic()
+    with pytest.raises(ServerError, match=r"cannot be reached|lost"):
+        made.get("/")
+    assert time.monotonic() - start > 0.5
+
+
+def test_a_server_that_comes_back_is_found_again():
+    with faked(always=OK) as (url, _):
+        made = connection(url, timeout=20)
+        made.get("/")
+    port = int(url.rsplit(":", 1)[1])
+    answered = []
+    asking = threading.Thread(target=lambda: answered.append(made.get("/").json()))
+    asking.start()
+    time.sleep(0.3)
+    listening = socket.create_server(("127.0.0.1", port))
+    with listening:
+        peer, _ = listening.accept()
+        with peer:
+            peer.recv(65536)
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+            asking.join()
+    assert answered == [{}]
+
+
+def test_a_server_that_never_ends_its_answer_is_given_up():
+    for drip in (False, True):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            stop = threading.Event()
+
+            def serve(drip=drip, listening=listening, stop=stop):
+                peer, _ = listening.accept()
+                with peer:
+                    peer.recv(65536)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                    while not stop.wait(0.05):
+                        if drip:
+                            try:
+                                peer.sendall(b"1\r\n \r\n")
+                            except OSError:
+                                return
+
+            thread = threading.Thread(target=serve)
+            thread.start()
+            start = time.monotonic()
+            with pytest.raises(ServerError, match=r"did not answer within 0.5 seconds"):
+                connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5).get("/")
+            assert time.monotonic() - start < 3
+            stop.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b""])
+def test_the_timeout_is_for_all_of_an_answer_however_slowly_it_comes(head):
+    """Its first line, and its headers, a letter at a time."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.recv(65536)
+                peer.sendall(head)
+                for _ in range(100):
+                    peer.sendall(b"x")
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        start = time.monotonic()
+        with pytest.raises(ServerError, match=r"did not answer within 0.5 seconds"):
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=0.5).get("/")
+        assert time.monotonic() - start < 2
+        thread.join()
+
+
+def test_json_that_is_too_deep_or_too_large_is_refused():
+    with (
+        faked(always=(200, {}, b'{"id":' + b"[" * 200_000 + b"]" * 200_000 + b"}")) as (url, _),
+        pytest.raises(ServerError, match="something else than a JSON object"),
+    ):
+        Client(url, "m")
+    with faked(always=(500, {}, b"[" * 200_000)) as (url, _), pytest.raises(ServerError, match="status 500"):
+        Client(url, "m")
+    with (
+        faked(always=(200, {}, b'{"id": "' + b"m" * 2**25 + b'"}')) as (url, _),
+        pytest.raises(ServerError, match="too large"),
+    ):
+        Client(url, "m")
+    with faked((200, {}, described("0")), always=(200, {}, b" " * 2**21)) as (url, _):
+        client = Client(url, "m")
+        for ask in (client.outlier_scores, client.explain):
+            with pytest.raises(ServerError, match="too large"):
+                ask([[1.0]])
+
+
+@pytest.mark.parametrize("name", ["../../other", "a?b", "", None, "a\x1b[31m", "m" * 65])
+def test_a_name_that_a_server_gives_is_checked_before_it_is_asked_for(name):
+    with (
+        faked(always=(200, {}, {"models": [{"id": name}]})) as (url, asked),
+        pytest.raises(ServerError, match="cannot be used"),
+    ):
+        Client(url)
+    assert [one.path for one in asked] == ["/v1/models"]
+
+
+@pytest.mark.parametrize("change", [{"release": "a\x1b[31m"}, {"detector": "a\nb"}, {"statement": [3]}, {"limits": []}])
+def test_a_description_that_is_none_is_refused(change):
+    with (
+        faked(always=(200, {}, described("0") | change)) as (url, _),
+        pytest.raises(ServerError, match="cannot be read"),
+    ):
+        Client(url, "m")
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(status):
+    with (
+        faked(always=OK) as (other, stolen),
+        faked(always=(status, {"Location": f"{other}/v1/models"}, b"")) as (url, asked),
+        pytest.raises(ServerError, match="another address") as caught,
+    ):
+        connection(url).get("/v1/models")
+    assert caught.value.status == status
+    assert len(asked) == 1
+    assert not stolen
+
+
+def test_the_key_is_in_one_header_and_in_no_text(monkeypatch, tmp_path):
+    with faked(always=(200, {}, {"models": [{"id": "a"}, {"id": "b"}]})) as (url, asked):
+        made = connection(url)
+        made.get("/v1/models")
+        with pytest.raises(InvalidParameterError, match=r"exactly one.*a, b") as caught:
+            Client(url, key=KEY)
+        assert KEY not in repr(made) + str(made) + str(caught.value) + repr(caught.value)
+        assert asked[0].headers["Authorization"] == f"Bearer {KEY}"
+        monkeypatch.setenv("DPOUTLIER_KEY", KEY + "x\n")
+        connection(url, key=None).get("/")
+        assert asked[-1].headers["Authorization"] == f"Bearer {KEY}x"
+        monkeypatch.delenv("DPOUTLIER_KEY")
+        connection(url, key=None).get("/")
+        assert "Authorization" not in asked[-1].headers
+    for wrong in ("", "a\nHost: b", "k\u00e9y", 3):
+        with pytest.raises(InvalidParameterError, match="key must be one line") as caught:
+            connection("https://host:1", key=wrong)
+        assert str(wrong) not in str(caught.value) or not wrong or wrong == 3
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("host:8765", "url must be"),
+        ("ftp://host", "url must be"),
+        ("https://", "url must be"),
+        (3, "url must be"),
+        ("https://user:secret@host", "without a password"),
+        ("https://host/?key=secret", "without a password"),
+    ],
+)
+def test_urls_that_cannot_be_used_are_refused(url, told):
+    with pytest.raises(InvalidParameterError, match=told) as caught:
+        connection(url)
+    assert "secret" not in str(caught.value)
+
+
+def test_wrong_arguments_are_refused(tmp_path):
+    for timeout in (0, -1, "3", True, float("nan"), float("inf")):
+        with pytest.raises(InvalidParameterError, match="timeout must be"):
+            connection("https://host", timeout=timeout)
+    (tmp_path / "no.pem").write_text("nothing")
+    for ca in (tmp_path / "absent", tmp_path / "no.pem", 3):
+        with pytest.raises(InvalidParameterError, match="ca must be"):
+            connection("https://host", ca=ca)
+    for model in ("../x", "", "a" * 65, "a/b", 3, "a?b"):
+        with pytest.raises(InvalidParameterError, match="model must be the id"):
+            Client("https://host", model)
+    with pytest.warns(UnsafeWarning, match="not encrypted"):
+        connection("http://example.invalid:80")
+
+
+def test_a_path_before_the_routes_is_kept():
+    with faked(always=OK) as (url, asked):
+        connection(url + "/behind/a/proxy/").get("/v1/models")
+    assert asked[0].path == "/behind/a/proxy/v1/models"
+
+
+def test_something_else_than_a_dpoutlier_server_is_told():
+    for content in (b"<html>", {"hello": 1}, {"models": 3}, {"models": [3]}):
+        with faked(always=(200, {}, content)) as (url, _), pytest.raises(ServerError, match="dpoutlier server"):
+            Client(url)
+    for content in ({}, {"id": "m"}, []):
+        with faked(always=(200, {}, content)) as (url, _), pytest.raises(ServerError, match="dpoutlier server"):
+            Client(url, "m")
+
+
+def test_a_certificate_must_be_signed_by_the_authority_and_name_the_host(tmp_path):
+    (tmp_path / "other").mkdir()
+    for folder, name, works in ((tmp_path, "127.0.0.1", True), (tmp_path / "other", "127.0.0.2", False)):
+        key, cert = certificate(folder, name)
+        with faked(always=OK) as (url, asked):
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(cert, key)
+            port = int(url.rsplit(":", 1)[1])
+            with BehindTLS(port, context) as https:
+                if works:
+                    connection(https, ca=cert).get("/")
+                    assert asked
+                    asked.clear()
+                else:
+                    with pytest.raises(ServerError, match="could not prove who it is"):
+                        connection(https, ca=cert).get("/")
+                with pytest.raises(ServerError, match="could not prove who it is"):
+                    connection(https).get("/")
+            assert not asked

@@ -1,0 +1,387 @@
+"""What a worker looks after while it answers: no failure of one part ends it, hides another, or leaves it ready."""
+
+import ast
+import asyncio
+import contextlib
+import gc
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import urllib3
+
+import dpoutlier.server
+from dpoutlier.server import logs
+from dpoutlier.server.app import create_app
+from dpoutlier.server.guard import MOST_AGE, Guard
+from dpoutlier.server.keys import create_key, revoke_key
+from dpoutlier.server.metrics import Tally, tally
+from dpoutlier.server.models import Served
+from dpoutlier.server.refusals import Refusal
+from dpoutlier.server.settings import Settings
+from dpoutlier.server.watch import Part
+from server_process import ServerProcess, called, fitted, loaded_app, until
+
+JSON = {"Content-Type": "application/json"}
+ONE = b'{"points":[{"x":0.25,"y":0.5}]}'
+PARTS = ("keys", "models", "refused requests", "audit log", "metrics", "lines of the log", "parent process")
+SERVER = Path(dpoutlier.server.__file__).parent
+
+
+# A real server without files to open ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_after_too_many_files_keys_and_models_are_looked_at_again(tmp_path):
+    """Connections take all files that the server may open; meanwhile its first metrics are written, keys and a model change."""
+    keys = tmp_path / "keys.json"
+    fitted(tmp_path, "a.dpo")
+    fitted(tmp_path, "b.dpo", 1)
+    old, stays = create_key(keys, ["*"]), create_key(keys, ["*"])
+    arguments = [tmp_path / "a.dpo", tmp_path / "b.dpo", "--keys", keys, "--header-seconds", 60]
+    arguments += ["--audit", tmp_path / "audit.jsonl"]
+    server = ServerProcess(tmp_path, *arguments, most_files=64).start(ask=False)
+    try:
+        with contextlib.ExitStack() as held:
+            open_ones = []
+            for _ in range(150):
+                with contextlib.suppress(OSError):
+                    open_ones.append(
+                        held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+                    )
+            time.sleep(0.5)
+            open_ones[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 200 " in open_ones[0].recv(4096)
+            revoke_key(keys, old.split("_")[1])
+            new = create_key(keys, ["*"])
+            fitted(tmp_path, "other.dpo", 7).replace(tmp_path / "b.dpo")
+            time.sleep(2)
+            open_ones[0].sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 503 " in open_ones[0].recv(4096)
+
+        def status(key, path="/v1/models"):
+            with contextlib.suppress(urllib3.exceptions.HTTPError):  # while the last connections are still being closed
+                return server.request("GET", path, key=key).status
+
+        assert until(lambda: status(new) == 200)
+        assert {status(old) for _ in range(12)} == {401}
+        assert status(stays) == 200
+        fresh = Served.load("b", str(tmp_path / "b.dpo"), Settings(())).release
+        assert until(lambda: json.loads(server.request("GET", "/v1/models/b", key=new).data)["release"] == fresh)
+        assert until(lambda: status(None, "/readyz") == 200)
+        assert server.request("POST", "/v1/models/a/score", key=new, headers=JSON, body=ONE).status == 200
+        assert any(one["event"] == "look-failed" for one in server.log())  # else nothing was tried here
+    finally:
+        server.stop()
+
+
+# Each part fails -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def living(tmp_path):
+    """An application whose lifespan has begun, with all parts, in this process."""
+    keys = tmp_path / "keys.json"
+    create_key(keys, ["*"])
+    fitted(tmp_path, "a.dpo")
+    settings = {"models": (("a", str(tmp_path / "a.dpo")),), "keys": str(keys), "audit": str(tmp_path / "audit.jsonl")}
+    app = create_app(Settings(**settings))
+    received, sent = asyncio.Queue(), asyncio.Queue()
+    running = asyncio.create_task(app({"type": "lifespan", "state": {}}, received.get, sent.put))
+    await received.put({"type": "lifespan.startup"})
+    assert (await sent.get())["type"] == "lifespan.startup.complete"
+    try:
+        yield app
+    finally:
+        await received.put({"type": "lifespan.shutdown"})
+        assert (await sent.get())["type"] == "lifespan.shutdown.complete"
+        await running
+        gc.unfreeze()
+
+
+async def readiness(app):
+    status, _, answer = await called(app, "GET", "/readyz")
+    return status, json.loads(answer).get("reasons", [])
+
+
+def counting(part, errors):
+    """A look that raises these errors, one after the other, and is a look afterwards; each is counted."""
+    real, looks = part.look, []
+
+    def look():
+        looks.append(part.name)
+        if errors:
+            raise errors[0] if len(errors) == 1 and errors[0].args else errors.pop()
+        real()
+
+    part.look = look
+    return looks
+
+
+FOR_EVER = OSError(24, "for ever")
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize(
+    "kind", [OSError, *(pytest.param(own, marks=pytest.mark.slow) for own in (ValueError, RuntimeError, MemoryError))]
+)
+def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path, monkeypatch, name, kind):
+    monkeypatch.setattr("dpoutlier.server.watch.LOOK", 0.02)
+
+    async def all_of_it():
+        async with living(tmp_path) as app:
+            assert {part.name for part in app.watch.parts} == set(PARTS)
+            broken = next(part for part in app.watch.parts if part.name == name)
+            others = [part for part in app.watch.parts if part is not broken]
+            rest = [counting(part, []) for part in others]
+            looks = counting(broken, [kind()])
+            seen = []
+            for _ in range(400):
+                seen.append(await readiness(app))
+                if len(looks) > 2 and all(len(own) > 2 for own in rest):
+                    break
+                await asyncio.sleep(0.005)
+            assert len(looks) > 2
+            assert all(len(own) > 2 for own in rest)
+            assert (503, [f"the look at the {name} failed ({kind.__name__})"]) in seen
+            await asyncio.sleep(0.05)
+            assert await readiness(app) == (200, [])
+
+    asyncio.run(all_of_it())
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_part_that_always_fails_leaves_the_worker_not_ready_and_the_others_go_on(tmp_path, monkeypatch, capfd, name):
+    monkeypatch.setattr("dpoutlier.server.watch.LOOK", 0.02)
+
+    async def all_of_it():
+        async with living(tmp_path) as app:
+            broken = next(part for part in app.watch.parts if part.name == name)
+            rest = [counting(part, []) for part in app.watch.parts if part is not broken]
+            looks = counting(broken, [FOR_EVER])
+            for _ in range(1000):
+                await asyncio.sleep(0.01)
+                if len(looks) >= 20 and all(len(own) > 5 for own in rest):
+                    break
+            assert len(looks) >= 20
+            assert all(len(own) > 5 for own in rest)
+            assert await readiness(app) == (503, [f"the look at the {name} failed (OSError)"])
+
+    asyncio.run(all_of_it())
+    told = [line for line in capfd.readouterr().err.splitlines() if "look-failed" in line]
+    assert len(told) in {1, 2}  # once, and once more at the end if there is something left to do
+
+
+def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatch):
+    """As on a network disk that does not answer."""
+    key = create_key(tmp_path / "keys.json", ["a"])
+    guard = Guard(str(tmp_path / "keys.json"))
+    guard.refresh()
+    headers = [(b"authorization", f"Bearer {key}".encode())]
+    assert guard.key_of(headers).models == ("a",)
+    part = Part("keys", guard.refresh)
+    assert part.reason() is None
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + MOST_AGE + 1)
+    assert part.reason() == f"nobody has looked at the keys for {MOST_AGE + 1:.0f} seconds"
+    with pytest.raises(Refusal) as caught:
+        guard.key_of(headers)
+    assert caught.value.code == "unavailable"
+    guard.refresh()
+    assert guard.key_of(headers).models == ("a",)
+
+
+def test_keys_that_could_not_be_read_are_read_at_the_next_look(tmp_path, monkeypatch):
+    """Too many files are open at the moment when the file is replaced: until it can be read no key is valid, then it is read."""
+    from dpoutlier.server import guard as module
+
+    file, real = tmp_path / "keys.json", module.read_keys
+    old = create_key(file, ["a"])
+    guard = Guard(str(file))
+
+    def valid(key):
+        with contextlib.suppress(Refusal):
+            return guard.key_of([(b"authorization", f"Bearer {key}".encode())]) is not None
+        return False
+
+    def full(_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(module, "read_keys", full)
+    guard.refresh()
+    assert valid(old)  # nothing has changed, so nothing need be read
+    revoke_key(file, old.split("_")[1])
+    new = create_key(file, ["a"])
+    guard.refresh()
+    assert (valid(old), valid(new)) == (False, False)
+    monkeypatch.setattr(module, "read_keys", real)
+    guard.refresh()
+    assert (valid(old), valid(new)) == (False, True)
+
+
+ENDS = {
+    "by an error that is no Exception": "def broken(shelf): raise SystemExit(0)\napp.look_at_models = broken",
+    "by itself": "async def broken(self): pass\nwatch.Part.look_for_ever = broken",
+    "by being cancelled": (
+        "real = watch.Part.look_for_ever\n"
+        "async def broken(self):\n"
+        "    if self.name == 'models': asyncio.current_task().cancel()\n"
+        "    await real(self)\n"
+        "watch.Part.look_for_ever = broken"
+    ),
+    "by a bug in what tells of it": (
+        "def broken(self, error): raise KeyError\n"
+        "watch.Part._tell = broken\n"
+        "def look(shelf): raise OSError\n"
+        "app.look_at_models = look"
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cause", ENDS)
+def test_a_worker_ends_if_one_of_its_tasks_ends(tmp_path, cause):
+    """A real server, in which a task ends: the process is gone at once, with an error."""
+    fitted(tmp_path, "a.dpo")
+    program = f"import asyncio\nfrom dpoutlier.server import app, watch\n{ENDS[cause]}\n{ServerProcess.program}"
+    command = [sys.executable, "-c", program, "serve", str(tmp_path / "a.dpo"), "--open", "--port", "0"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        assert until(lambda: process.poll() is not None, 60)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 1
+    assert '"watch-ended"' in (tmp_path / "log").read_text()
+
+
+# Relatives -----------------------------------------------------------------------------------------------------------------
+
+LONG_LIVED = {"create_task", "ensure_future", "Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor"}
+LONG_LIVED |= {"run_in_executor", "call_later", "call_soon", "call_at", "add_done_callback", "add_reader", "submit"}
+KNOWN = {
+    ("watch.py", "run_in_executor"): "awaited by the part whose look it is",
+    ("watch.py", "create_task"): "its end ends the worker",
+    ("watch.py", "add_done_callback"): "ends the worker",
+    ("app.py", "run_in_executor"): "loads models before the worker is ready; a failure ends it",
+    ("routes.py", "ThreadPoolExecutor"): "a thread goes on after any error of its work, which the request gets",
+    ("routes.py", "run_in_executor"): "awaited by the request",
+    ("protocol.py", "call_later"): "of one connection, and once: refuses or closes it",
+}
+
+
+def test_all_that_lives_longer_than_a_request_is_known():
+    """A new task, thread or timer of the server needs an answer to: who notices that it died?"""
+    found = set()
+    for path in sorted(SERVER.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in LONG_LIVED:
+                    found.add((path.name, name))
+    assert found == set(KNOWN)
+
+
+def test_files_are_compared_in_one_place_only():
+    """Whoever compares times by themselves overlooks a change of owner or mode."""
+    users = {path.name for path in SERVER.glob("*.py") if "st_mtime" in path.read_text(encoding="utf-8")}
+    assert users == {"stamps.py"}
+
+
+@pytest.mark.parametrize("value", ["\ud800", object(), {1: {2}}, float("nan"), b"\xff"])
+def test_a_line_of_the_log_never_raises(capfd, value):
+    logs.log("odd", value=value, message="told")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert json.loads(line)["event"] == "odd"
+
+
+def test_a_log_that_cannot_be_written_never_raises():
+    program = (
+        "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 2)\nfrom dpoutlier.server.logs import log; log('x')\n"
+    )
+    program += "os.close(2); log('y'); print('on')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "on\n"
+
+
+def test_what_could_not_be_counted_is_counted_later(monkeypatch):
+    from dpoutlier.server import metrics
+
+    counted, real = Tally(), metrics.SECONDS.labels
+    for _ in range(3):
+        counted.answered("/watched", 200, 0.3)
+    counted.loaded("watched", well=True)
+
+    def full(*_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(metrics.SECONDS, "labels", full)
+    for _ in range(3):
+        with pytest.raises(OSError):
+            counted.write()
+    monkeypatch.setattr(metrics.SECONDS, "labels", real)
+    counted.write()
+    shown = metrics.page().decode()
+    for line in (
+        'dpoutlier_requests_total{route="/watched",status="200"} 3.0',
+        'dpoutlier_request_seconds_bucket{le="0.5",route="/watched"} 3.0',
+        'dpoutlier_request_seconds_sum{route="/watched"} 0.89',
+        'dpoutlier_model_loads_total{model="watched",result="loaded"} 1.0',
+    ):
+        assert line in shown
+
+
+def test_no_request_writes_metrics(tmp_path, monkeypatch):
+    """Thousands of answers while files cannot be opened: none of them fails for it."""
+    app = loaded_app(models=())
+    monkeypatch.setattr(Tally, "write", lambda _: pytest.fail("a request wrote metrics"))
+
+    async def ask():
+        return {(await called(app, "GET", "/healthz"))[0] for _ in range(2500)}
+
+    assert asyncio.run(ask()) == {200}
+    assert len(tally.answers) < 100
+
+
+@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), MemoryError(), RuntimeError("no thread")])
+def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path, monkeypatch, error):
+    from dpoutlier.server import models as module
+
+    fitted(tmp_path, "a.dpo")
+    shelf, real = loaded_app(models=(("a", str(tmp_path / "a.dpo")),)).routes.shelf, Served.load
+    before = shelf.get("a").release
+    fitted(tmp_path, "a.dpo", 5)
+
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(Served, "load", failing)
+    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is error
+    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is None
+    monkeypatch.setattr(Served, "load", real)
+    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is None  # not at every look
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + module.RETRY + 1)
+    assert shelf.refresh("a", str(tmp_path / "a.dpo")) == module.LOADED
+    assert shelf.get("a").release != before
+
+
+def test_a_supervisor_that_cannot_start_a_worker_tries_again(monkeypatch, capfd):
+    from uvicorn import Config
+    from uvicorn.supervisors.multiprocess import Multiprocess
+
+    from dpoutlier.server.supervisor import Supervisor
+
+    def full(_):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    supervisor = Supervisor(Config("x", workers=2), sockets=[])
+    monkeypatch.setattr(Multiprocess, "keep_subprocess_alive", full)
+    supervisor.keep_subprocess_alive()
+    assert "worker-not-started" in capfd.readouterr().err
