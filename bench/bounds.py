@@ -29,8 +29,10 @@ SEEDS = 2
 UNIT = 2**40
 
 
-def auroc(split, bounds, n_hint, seed):
-    forest = DPForest(1, bounds=bounds, n_hint=n_hint, tree_seed=seed, unsafe_seed=seed).fit(split.reference)
+def auroc(split, bounds, n_rows_hint, seed):
+    forest = DPForest(1, features=bounds, n_rows_hint=n_rows_hint, tree_seed=seed, unsafe_seed=seed).fit(
+        split.reference
+    )
     return quality(split.outlying, forest.outlier_scores(split.points)).auroc
 
 

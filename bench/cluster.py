@@ -32,9 +32,9 @@ SETTINGS = {
     "spark.task.maxFailures": "4",
 }
 DETECTORS = {
-    "grid": lambda: DPGridKNN(1, bounds=BOUNDS, bins=BINS, unsafe_seed=1, n_jobs=-1),
-    "marginals": lambda: DPMarginals(1, bounds=BOUNDS, unsafe_seed=1, n_jobs=-1),
-    "forest": lambda: DPForest(1, bounds=BOUNDS, n_hint=10**7, unsafe_seed=1, n_jobs=-1),
+    "grid": lambda: DPGridKNN(1, features=BOUNDS, bins=BINS, unsafe_seed=1, n_jobs=-1),
+    "marginals": lambda: DPMarginals(1, features=BOUNDS, unsafe_seed=1, n_jobs=-1),
+    "forest": lambda: DPForest(1, features=BOUNDS, n_rows_hint=10**7, unsafe_seed=1, n_jobs=-1),
 }
 
 
@@ -80,7 +80,7 @@ def cluster(report, folder, n=10**7):
 
 def cost_of_cells(frame, path, bins):
     """Seconds of a fit on a grid with so many bins, and how many cells come back."""
-    twin = GridKNN(bounds=BOUNDS, bins=bins, n_jobs=-1)
+    twin = GridKNN(features=BOUNDS, bins=bins, n_jobs=-1)
     occupied = len(arrays_of(twin.fit(path).model_)["exact"])
     times = interleaved({"one machine": lambda: twin.fit(path), "Spark": lambda: twin.fit(frame)}, rounds=ROUNDS)
     return [bins, f"{occupied:,}", *(f"{seconds:.2f}" for seconds in times.values())]

@@ -20,7 +20,7 @@ def fit_in_memory(report):
     for dtype in (np.float64, np.float32):
         for order in "CF":
             table = np.asarray(reference(n, FEATURES), dtype, order=order)
-            fits = {jobs: DPGridKNN(1, bounds=(0, 1), bins=BINS, n_jobs=jobs) for jobs in (1, 2)}
+            fits = {jobs: DPGridKNN(1, features=(0, 1), bins=BINS, n_jobs=jobs) for jobs in (1, 2)}
             times = interleaved(
                 {
                     "sum": table.sum,
@@ -56,7 +56,7 @@ def fit_from_parquet(report, folder):
     pa.set_cpu_count(1)
 
     def ours():
-        return DPGridKNN(1, bounds=bounds, bins=BINS).fit(ParquetTable(path, names))
+        return DPGridKNN(1, features=bounds, bins=BINS).fit(ParquetTable(path, names))
 
     def polars():
         key = sum(

@@ -28,7 +28,7 @@ def forest_fit(report):
     n = 10**6 if report.quick else 10**7
     for order in "CF":
         table = np.asarray(reference(n, FEATURES), order=order)
-        fits = {jobs: DPForest(1, bounds=(0, 1), n_hint=n, n_jobs=jobs) for jobs in (1, 2)}
+        fits = {jobs: DPForest(1, features=(0, 1), n_rows_hint=n, n_jobs=jobs) for jobs in (1, 2)}
         times = interleaved(
             {
                 "sum": table.sum,
@@ -59,8 +59,8 @@ def forest_scoring(report):
     points = queries(n, FEATURES)
     train = reference(10**5, FEATURES)
     fitted = {
-        "DPForest": DPForest(1, bounds=(0, 1), n_hint=10**5).fit(train),
-        "DPMarginals": DPMarginals(1, bounds=(0, 1)).fit(train),
+        "DPForest": DPForest(1, features=(0, 1), n_rows_hint=10**5).fit(train),
+        "DPMarginals": DPMarginals(1, features=(0, 1)).fit(train),
     }
     times = interleaved({name: lambda f=found: f.score_samples(points) for name, found in fitted.items()})
     report.target(f"forest: points per second, {n:,} x {FEATURES}, one thread", n / times["DPForest"], 1e6, unit="/s")
@@ -75,7 +75,7 @@ def forest_scoring(report):
 def forest_file(report):
     """What is published for 100,000 rows of 100 features, and whether a process that knows nothing else scores alike."""
     train, points = reference(10**5, 100), queries(1000, 100)
-    fitted = DPForest(1, bounds=(0, 1), n_hint=10**5, target_fpr=0.05).fit(train)
+    fitted = DPForest(1, features=(0, 1), n_rows_hint=10**5, target_fpr=0.05).fit(train)
     with tempfile.TemporaryDirectory() as folder:
         path = fitted.save(Path(folder) / "forest")
         megabytes = path.stat().st_size / 1e6

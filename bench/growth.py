@@ -33,7 +33,7 @@ def growth(report):
     report.section(
         "Growth of the cost of a query",
         f"One setting changed at a time, from {base}; at most 10,000 cells, at most four steps.",
-        ["", "microseconds per point", "cells: mean", "median", "p99", "max", "holder"],
+        ["", "microseconds per point", "cells: mean", "median", "p99", "max", "counts"],
         rows,
     )
     points = queries(20_000, 8)
@@ -50,7 +50,7 @@ def visited(detector, points):
 def walks_of(report):
     """Nanoseconds per cell of long walks, points per second of walks that end at home."""
     rows = []
-    for name, n, d, b, epsilon, holder in (
+    for name, n, d, b, epsilon, counts in (
         ("ends at home, dense", 10**6, 2, 20, 1, "dense"),
         ("ends at home, keyed", 10**6, 2, 20, 1, "keyed"),
         ("long walks, keyed", 300, 30, 3, 1, "keyed"),
@@ -58,7 +58,7 @@ def walks_of(report):
         ("long walks, dense", 300, 8, 6, 0.1, "dense"),
     ):
         points = queries(2_000 if report.quick or n == 300 else 200_000, d)
-        detector = ours(reference(n, d), bins=b, epsilon=epsilon, holder=holder)
+        detector = ours(reference(n, d), bins=b, epsilon=epsilon, counts=counts)
         time = interleaved({"ours": lambda s=detector, p=points: s.outlier_scores(p)}, rounds=3)["ours"]
         cells = detector.walk(points).visited.sum()
         rows.append([name, f"{cells / len(points):.1f}", f"{len(points) / time:,.0f}", f"{time / cells * 1e9:.1f}"])

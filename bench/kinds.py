@@ -23,15 +23,21 @@ def kinds_of_features(report):
     declared = dict.fromkeys(names, (0, 1))
     levels = {name: Category(LEVELS) if j % 2 else (0, 1) for j, name in enumerate(names)}
     fits = {
-        "numbers": (DPForest(1, bounds=declared, n_hint=n), plain),
-        "numbers, a cell for missing values each": (DPForest(1, bounds=declared, missing="cell", n_hint=n), plain),
-        "half of them text of 12 levels": (DPForest(1, bounds=levels, n_hint=n), mixed),
+        "numbers": (DPForest(1, features=declared, n_rows_hint=n), plain),
+        "numbers, a cell for missing values each": (
+            DPForest(1, features=declared, missing="cell", n_rows_hint=n),
+            plain,
+        ),
+        "half of them text of 12 levels": (DPForest(1, features=levels, n_rows_hint=n), mixed),
         "at most 2 rows of each person": (
-            DPForest(1, bounds=declared, person="person", rows_per_person=2, n_hint=n),
+            DPForest(1, features=declared, person="person", rows_per_person=2, n_rows_hint=n),
             people,
         ),
-        "bounds bought within -1e6 to 1e6": (DPForest(1, bounds=PrivateBounds(outer=(-1e6, 1e6)), n_hint=n), plain),
-        "marginals, half of them text": (DPMarginals(1, bounds=levels), mixed),
+        "bounds bought within -1e6 to 1e6": (
+            DPForest(1, features=PrivateBounds(outer=(-1e6, 1e6)), n_rows_hint=n),
+            plain,
+        ),
+        "marginals, half of them text": (DPMarginals(1, features=levels), mixed),
     }
     times = interleaved({name: lambda f=f, t=t: f.fit(t) for name, (f, t) in fits.items()}, rounds=3)
     scoring = interleaved({name: lambda f=f, t=t: f.score_samples(t) for name, (f, t) in fits.items()}, rounds=3)
@@ -50,7 +56,7 @@ def sparse_release(report):
     """A grid of 10**30 cells, published."""
     rows, train, points = [], reference(10**5, 30), queries(200, 30)
     for size in (10**4, 10**5) if report.quick else (10**4, 10**5, 10**6):
-        fitted = DPGridKNN(1, bounds=(0, 1), bins=10, holder="sparse", sparse_size=size)
+        fitted = DPGridKNN(1, features=(0, 1), bins=10, counts="sparse", sparse_size=size)
         times = interleaved({"fit": lambda f=fitted: f.fit(train)}, rounds=3)
         held = fitted.model_.counts
         scored = interleaved({"score": lambda f=fitted: f.score_samples(points)}, rounds=1)

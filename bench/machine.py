@@ -24,7 +24,7 @@ import numpy as np
 from dpoutlier import DPGridKNN
 d, bins, n = map(int, sys.argv[1:])
 memory = lambda name: int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) / 1024
-detector = DPGridKNN(1, bounds=(0, 1), bins=bins, max_cells=2000, n_jobs=2)
+detector = DPGridKNN(1, features=(0, 1), bins=bins, max_cells=2000, n_jobs=2)
 detector.fit(np.random.default_rng(0).random((2000, d))).outlier_scores(np.random.default_rng(1).random((300, d)))
 points = np.random.default_rng(2).random((n, d))
 before = memory("VmRSS")
@@ -45,7 +45,7 @@ def wait(*command):
 
 
 def start_up(report, folder):
-    path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).random((50, 2))).save(folder / "small")
+    path = DPGridKNN(1, features=(0, 1), bins=4).fit(np.random.default_rng(0).random((50, 2))).save(folder / "small")
     tool = str(Path(sys.executable).with_name("dpoutlier"))
     command = [sys.executable, "-c", FIRST_SCORE, str(path)]
     runs = [float(subprocess.run(command, check=True, capture_output=True, text=True).stdout) for _ in range(16)]

@@ -23,19 +23,19 @@ ROUNDS = 3
 def grid(path):
     from dpoutlier import DPGridKNN
 
-    return DPGridKNN(1, bounds=BOUNDS, bins=BINS, n_jobs=-1).fit(path)
+    return DPGridKNN(1, features=BOUNDS, bins=BINS, n_jobs=-1).fit(path)
 
 
 def marginals(path):
     from dpoutlier import DPMarginals
 
-    return DPMarginals(1, bounds=BOUNDS, n_jobs=-1).fit(path)
+    return DPMarginals(1, features=BOUNDS, n_jobs=-1).fit(path)
 
 
 def forest(path):
     from dpoutlier import DPForest
 
-    return DPForest(1, bounds=BOUNDS, n_hint=10**7, n_jobs=-1).fit(path)
+    return DPForest(1, features=BOUNDS, n_rows_hint=10**7, n_jobs=-1).fit(path)
 
 
 def polars_key(path):

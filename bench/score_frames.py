@@ -27,8 +27,8 @@ def scoring_frames(report, folder):
     named = pa.table(list(np.ascontiguousarray(rows.T)), NAMES)
     bounds = dict.fromkeys(NAMES, (0, 1))
     detectors = {
-        "forest": DPForest(1, bounds=bounds, n_hint=10**5).fit(named),
-        "grid, 4 bins": DPGridKNN(1, bounds=bounds, bins=4).fit(named),
+        "forest": DPForest(1, features=bounds, n_rows_hint=10**5).fit(named),
+        "grid, 4 bins": DPGridKNN(1, features=bounds, bins=4).fit(named),
     }
     points = queries(n, FEATURES)
     table = pa.table(list(np.ascontiguousarray(points.T)), NAMES).append_column("row", pa.array(np.arange(n)))

@@ -23,7 +23,7 @@ BEST_TARGETS = {2: 14, 8: 9, 30: 3}
 
 
 def ours(rows, **arguments):
-    settings = {"epsilon": 1, "bounds": (0, 1), "n_hint": len(rows), "max_cells": 10_000, **arguments}
+    settings = {"epsilon": 1, "features": (0, 1), "n_rows_hint": len(rows), "max_cells": 10_000, **arguments}
     return DPGridKNN(**settings).fit(rows)
 
 
@@ -72,7 +72,7 @@ def against_plain_python(report):
     reference_rows, points, bounds = wdbc()
     bins, depth = 3, 2 if report.quick else 4
     detector = DPGridKNN(
-        5, bounds=bounds, bins=bins, max_depth=depth, max_cells=10**7, exhausted="as-printed", holder="keyed"
+        5, features=bounds, bins=bins, max_depth=depth, max_cells=10**7, exhausted="as-printed", counts="keyed"
     ).fit(reference_rows)
     model = detector.model_
     positions = Rows(points, model.domain)[:]
@@ -122,7 +122,7 @@ def against_heap(report):
 
 
 def heap_row(report, name, bins, epsilon):
-    model = DPGridKNN(epsilon, bounds=(0, 1), bins=bins, holder="keyed").fit(reference(300, 30)).model_
+    model = DPGridKNN(epsilon, features=(0, 1), bins=bins, counts="keyed").fit(reference(300, 30)).model_
     held, grid, scorer = model.counts, model.partition, model.scorer
     first = KeyedCounts(held.ids, held.exact, held.key, held.salt, held.law, noise=1)
     positions = Rows(queries(200, 30), model.domain)[:]

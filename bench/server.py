@@ -49,9 +49,11 @@ def made_models(folder):
     bounds = dict.fromkeys(NAMES, (0, 1))
     few = NAMES[:3]
     made = {
-        "forest": DPForest(1, bounds=bounds, n_hint=20_000, target_fpr=0.05).fit(rows),
-        "grid": DPGridKNN(1, bounds=dict.fromkeys(few, (0, 1)), n_hint=20_000, bins=8, k=20).fit(rows.select(few)),
-        "marginals": DPMarginals(1, bounds=bounds, target_fpr=0.05).fit(rows),
+        "forest": DPForest(1, features=bounds, n_rows_hint=20_000, target_fpr=0.05).fit(rows),
+        "grid": DPGridKNN(1, features=dict.fromkeys(few, (0, 1)), n_rows_hint=20_000, bins=8, k=20).fit(
+            rows.select(few)
+        ),
+        "marginals": DPMarginals(1, features=bounds, target_fpr=0.05).fit(rows),
     }
     return {name: detector.save(folder / name, overwrite=True) for name, detector in made.items()}
 

@@ -14,9 +14,9 @@ def table_of(rows):
     """A line for each case: of each channel the sharpest bound, whatever the method."""
     epsilons = sorted({float(row["claimed"]) for row in rows})
     heads = [f"claimed {epsilon:g}" for epsilon in epsilons]
-    lines = [f"| case | neighbours | holder | {' | '.join(heads)} |", "|" + "---|" * (3 + len(heads))]
-    for key in dict.fromkeys((row["case"], row["neighbours"], row["holder"]) for row in rows):
-        own = [row for row in rows if (row["case"], row["neighbours"], row["holder"]) == key]
+    lines = [f"| case | neighbours | counts | {' | '.join(heads)} |", "|" + "---|" * (3 + len(heads))]
+    for key in dict.fromkeys((row["case"], row["neighbours"], row["counts"]) for row in rows):
+        own = [row for row in rows if (row["case"], row["neighbours"], row["counts"]) == key]
         cells = []
         for epsilon in epsilons:
             here = [row for row in own if float(row["claimed"]) == epsilon]

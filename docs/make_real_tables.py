@@ -30,7 +30,7 @@ class Table:
     name: str
     outlier_classes: tuple[str, ...]
     n_outliers: int
-    n_hint: int
+    n_rows_hint: int
     numbers: tuple[str, ...]
 
     @property
@@ -64,7 +64,7 @@ def measured(table: Table, rows: pd.DataFrame, columns: list[str], epsilon: floa
             reference = inliers.iloc[order[:n]][columns]
             points = pd.concat([inliers.iloc[order[n:]], outliers])[columns]
             detector = make(
-                epsilon, bounds=bounds, n_hint=table.n_hint, unsafe_seed=seed
+                epsilon, features=bounds, n_rows_hint=table.n_rows_hint, unsafe_seed=seed
             )  # public data: figures repeat
             own.append(roc_auc_score(labels, detector.fit(reference).outlier_scores(points)))
             without.append(roc_auc_score(labels, detector.fit(reference[:0]).outlier_scores(points)))

@@ -61,7 +61,7 @@ def measured(epsilon: float, seed: int) -> dict[str, float]:
     data = split(seed)
 
     def fit(rows: NDArray[np.float64]) -> DPForest:
-        return DPForest(epsilon, bounds=bounds(), n_hint=N_HINT).fit(rows)
+        return DPForest(epsilon, features=bounds(), n_rows_hint=N_HINT).fit(rows)
 
     one, other = (fit(rows) for rows in data.hospitals)
     ways = {

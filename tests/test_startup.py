@@ -25,7 +25,9 @@ def test_import_alone_loads_nothing_heavy():
 
 
 def test_garbage_is_collected_again_after_start_up(tmp_path):
-    path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    path = (
+        DPGridKNN(1, features=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    )
     program = """
 import gc, sys, dpoutlier
 assert gc.isenabled()
@@ -45,13 +47,15 @@ assert not gc.isenabled()
 
 
 def test_loading_and_scoring_need_no_scikit_learn(tmp_path):
-    path = DPGridKNN(1, bounds=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    path = (
+        DPGridKNN(1, features=(0, 1), bins=4).fit(np.random.default_rng(0).uniform(size=(50, 2))).save(tmp_path / "m")
+    )
     program = "import sys, dpoutlier; dpoutlier.load(sys.argv[1]).score_samples([[0.1, 0.2]])"
     assert imported(program, str(path)) <= {"numba", "scipy"}  # numba imports scipy for its linear algebra
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: DPGridKNN(1, bounds=(0, 1), bins=4, target_fpr=0.1), lambda: GridKNN((0, 1), bins=4)]
+    "make", [lambda: DPGridKNN(1, features=(0, 1), bins=4, target_fpr=0.1), lambda: GridKNN((0, 1), bins=4)]
 )
 def test_what_was_loaded_is_the_detector_but_for_fitting(make, tmp_path):
     rows, points = np.random.default_rng(0).uniform(size=(50, 2)), np.random.default_rng(1).uniform(size=(30, 2))
@@ -73,7 +77,7 @@ def test_what_was_loaded_is_the_detector_but_for_fitting(make, tmp_path):
 def test_what_was_loaded_refuses_other_columns_in_the_same_words(names, tmp_path):
     rows = np.random.default_rng(0).uniform(size=(50, 2))
     bounds = {"a": (0, 1), "b": (0, 1)} if names else (0, 1)
-    detector = DPGridKNN(1, bounds=bounds, bins=4).fit(rows)
+    detector = DPGridKNN(1, features=bounds, bins=4).fit(rows)
     loaded = load(detector.save(tmp_path / "m"))
     wrong = [np.zeros((2, 3)), [[0.0]], pd.DataFrame({"a": [0.1], "c": [0.2]}), pd.DataFrame({"b": [0.1], "a": [0.2]})]
     for points in wrong if names else wrong[:2]:

@@ -38,7 +38,7 @@ CHANGES = re.compile(
 
 
 def made():
-    return DPMarginals(1, bounds=(0, 1), bins=3)
+    return DPMarginals(1, features=(0, 1), bins=3)
 
 
 # Filters ------------------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ IN_THREADS = """
         for _ in range(15):
             DPMarginals(1, bounds=(0, 1), bins=3).fit(rows)
             DPGridKNN(1, bounds=(0, 1), bins=3).fit(np.full((9, 2), np.nan))
-            Configuration("forest", {"epsilon": 1, "bounds": (0, 1), "n_trees": 2, "depth": 2}, 2).fit(np.zeros((3, 2)), 1)
+            Configuration("forest", {"epsilon": 1, "features": (0, 1), "n_trees": 2, "depth": 2}, 2).fit(np.zeros((3, 2)), 1)
 
     threads = [threading.Thread(target=fits) for _ in range(4)]
     for thread in threads:
@@ -95,7 +95,7 @@ def test_what_is_expected_in_one_thread_is_not_in_another():
     def other():
         inside.wait(10)
         with pytest.warns(UnsafeWarning, match="NOT PRIVATE"):
-            DPMarginals(1, bounds=(0, 1), bins=3, unsafe_seed=1).fit(ROWS)
+            DPMarginals(1, features=(0, 1), bins=3, unsafe_seed=1).fit(ROWS)
         seen.append("warned")
         go.set()
 
@@ -104,7 +104,7 @@ def test_what_is_expected_in_one_thread_is_not_in_another():
     with nothing_to_protect():
         inside.set()
         go.wait(10)
-        DPMarginals(1, bounds=(0, 1), bins=3, unsafe_seed=1).fit(ROWS)  # a warning would be an error here
+        DPMarginals(1, features=(0, 1), bins=3, unsafe_seed=1).fit(ROWS)  # a warning would be an error here
     thread.join()
     assert seen == ["warned"]
 
@@ -144,7 +144,7 @@ def test_a_second_fit_without_a_ledger_is_told_once():
         lambda: clone(made().fit(ROWS)).fit(ROWS),
         lambda: cross_val_score(made(), ROWS, scoring=lambda *_: 0.0, cv=2),
         lambda: GridSearchCV(made(), {"bins": [2, 3]}, scoring=lambda *_: 0.0, cv=2).fit(ROWS),
-        lambda: [DPForest(1, bounds=(0, 1), n_hint=20).fit(ROWS), made().fit(ROWS)],
+        lambda: [DPForest(1, features=(0, 1), n_rows_hint=20).fit(ROWS), made().fit(ROWS)],
     ],
     ids=["clone", "cross_val_score", "GridSearchCV", "another detector"],
 )
@@ -159,9 +159,9 @@ def test_fits_that_cost_nobody_anything_do_not_count(tmp_path):
 
     def run():
         for _ in range(3):
-            DPMarginals(1, bounds=(0, 1), bins=3, ledger=ledger, dataset="rows").fit(ROWS)
-            GridKNN(bounds=(0, 1), bins=3).fit(ROWS)
-            Configuration("marginals", {"epsilon": 1, "bounds": (0, 1), "bins": 2}).fit(np.zeros((2, 1)))
+            DPMarginals(1, features=(0, 1), bins=3, ledger=ledger, dataset="rows").fit(ROWS)
+            GridKNN(features=(0, 1), bins=3).fit(ROWS)
+            Configuration("marginals", {"epsilon": 1, "features": (0, 1), "bins": 2}).fit(np.zeros((2, 1)))
             with nothing_to_protect():
                 made().fit(ROWS)
 
@@ -182,15 +182,15 @@ def test_a_statement_speaks_of_its_own_fit():
 
 def test_a_large_epsilon_is_told():
     with pytest.warns(LargeEpsilonWarning, match="epsilon is 11, so little is protected") as told:
-        DPMarginals(11, bounds=(0, 1), bins=3).fit(ROWS)
+        DPMarginals(11, features=(0, 1), bins=3).fit(ROWS)
     assert told[0].filename == __file__
-    DPMarginals(10, bounds=(0, 1), bins=3).fit(ROWS)  # a warning would be an error
+    DPMarginals(10, features=(0, 1), bins=3).fit(ROWS)  # a warning would be an error
 
 
 def test_from_an_epsilon_of_30_on_counts_are_the_exact_ones():
     """What the warning says."""
     with pytest.warns(LargeEpsilonWarning):
-        detector = DPGridKNN(40, bounds=(0, 1), bins=4).fit(ROWS)
+        detector = DPGridKNN(40, features=(0, 1), bins=4).fit(ROWS)
     assert sorted(detector.model_.counts.counts.tolist()) == [0] * 15 + [20]
 
 
@@ -200,13 +200,13 @@ PLAIN = dpoutlier.Bounds([0, 10], [120, 80])
 
 def test_named_bounds_and_columns_without_names_are_told():
     with pytest.warns(ColumnNamesWarning, match="they are taken to be age, bmi, in this order") as told:
-        DPMarginals(1, bounds=NAMED, bins=3).fit(ROWS)
+        DPMarginals(1, features=NAMED, bins=3).fit(ROWS)
     assert told[0].filename == __file__
-    DPMarginals(1, bounds=NAMED, bins=3).fit(pd.DataFrame(ROWS, columns=["age", "bmi"]))
-    DPMarginals(1, bounds=PLAIN, bins=3).fit(ROWS)
+    DPMarginals(1, features=NAMED, bins=3).fit(pd.DataFrame(ROWS, columns=["age", "bmi"]))
+    DPMarginals(1, features=PLAIN, bins=3).fit(ROWS)
 
 
 def test_a_scaler_before_the_detector_is_told():
     people = pd.DataFrame({"age": [30.0, 40.0, 50.0], "bmi": [20.0, 25.0, 30.0]})
     with pytest.warns(ColumnNamesWarning, match="A scaler before the detector changes the units"):
-        make_pipeline(StandardScaler(), DPMarginals(1, bounds=NAMED, bins=3)).fit(people)
+        make_pipeline(StandardScaler(), DPMarginals(1, features=NAMED, bins=3)).fit(people)

@@ -16,7 +16,7 @@ BATCH = 12  # words computed at a time: most draws need fewer
 
 
 class CountTable(NamedTuple):
-    """What a kernel needs of a holder."""
+    """What a kernel needs of counts."""
 
     kind: int
     dense: Any  # noisy counts by cell id; empty unless DENSE

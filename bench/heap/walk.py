@@ -99,13 +99,13 @@ def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule,
         results.gathered[i], results.visited[i], results.status[i] = gathered, visited, status
 
 
-def walk_by_heap(scorer: Any, positions: Any, grid: Any, holder: Any) -> Any:
-    """(scores, gathered, visited, status) of points on a grid with a dense, exact or keyed holder (noise of version 1)."""
-    arrays = holder.arrays()
+def walk_by_heap(scorer: Any, positions: Any, grid: Any, counts: Any) -> Any:
+    """(scores, gathered, visited, status) of points on a grid with a dense, exact or keyed counts (noise of version 1)."""
+    arrays = counts.arrays()
     ids, exact = arrays.get("ids", np.empty((0, 2), np.uint64)), arrays.get("exact", np.empty(0, np.int64))
-    rate = np.uint64(holder.law.rate_units) if holder.kind == "keyed" else np.uint64(1)
-    subkey = holder.subkey() if holder.kind == "keyed" else np.zeros(2, np.uint64)
-    kind = {"exact": EXACT, "dense": DENSE, "keyed": KEYED}[holder.kind]
+    rate = np.uint64(counts.law.rate_units) if counts.kind == "keyed" else np.uint64(1)
+    subkey = counts.subkey() if counts.kind == "keyed" else np.zeros(2, np.uint64)
+    kind = {"exact": EXACT, "dense": DENSE, "keyed": KEYED}[counts.kind]
     dense = np.array(arrays.get("counts", np.empty(0, np.int64)))
     table = CountTable(kind, dense, np.array(ids), np.array(exact), subkey, rate)
     rule = scorer.rule()

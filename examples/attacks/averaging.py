@@ -30,7 +30,7 @@ def answers_of_fits(n, noise):
     """The answer of each of ``n`` fits, with the person in the data (True) and without."""
     found = {}
     for present, rows in with_and_without(made_people(), TARGET).items():
-        detectors = (DPGridKNN(EPSILON, bounds=BOUNDS, bins=8, k=1, **noise.fresh()) for _ in range(n))
+        detectors = (DPGridKNN(EPSILON, features=BOUNDS, bins=8, k=1, **noise.fresh()) for _ in range(n))
         repeated = np.array([ask(fitted(detector, rows), 5) for detector in detectors])
         assert (repeated == repeated[:, :1]).all()  # to ask a fit again is of no use
         found[present] = repeated[:, 0]
@@ -50,7 +50,7 @@ def guesses(answers, queries, rng):
 def measure(settings):
     rng, noise = np.random.default_rng(settings.seed), Noise(settings.seed)
     answers = answers_of_fits(settings.pick(4_000, 400), noise)
-    detector = fitted(DPGridKNN(EPSILON, bounds=BOUNDS, bins=8, k=1, **noise.fresh()), made_people())
+    detector = fitted(DPGridKNN(EPSILON, features=BOUNDS, bins=8, k=1, **noise.fresh()), made_people())
     return {
         "kept": Guesses(np.concatenate([values == present for present, values in answers.items()])),
         "fresh": {queries: guesses(answers, queries, rng) for queries in QUERIES},

@@ -20,7 +20,7 @@ EPSILON, BINS = 1.0, 12
 
 def published(rows, noise):
     """The noisy counts of all cells: what is in the file that is published."""
-    detector = fitted(DPGridKNN(EPSILON, bounds=BOUNDS, bins=BINS, holder="dense", **noise), rows)
+    detector = fitted(DPGridKNN(EPSILON, features=BOUNDS, bins=BINS, counts="dense", **noise), rows)
     return detector.model_.counts.counts.reshape(BINS, BINS)
 
 

@@ -34,10 +34,10 @@ def counts_of(rows):
     return np.histogramdd(rows, BINS, list(BOUNDS.values()))[0].astype(int)
 
 
-def model_file(folder, holder, noise):
+def model_file(folder, counts, noise):
     """The path of a saved fit: model.secret.dpo if keyed; model.dpo if dense, unless a seed made its noise, as here by default."""
-    detector = fitted(DPGridKNN(EPSILON, bounds=BOUNDS, bins=BINS, holder=holder, **noise.fresh()), everybody())
-    return detector.save(folder / holder, overwrite=True)
+    detector = fitted(DPGridKNN(EPSILON, features=BOUNDS, bins=BINS, counts=counts, **noise.fresh()), everybody())
+    return detector.save(folder / counts, overwrite=True)
 
 
 def arrays_in(path):

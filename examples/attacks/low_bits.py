@@ -68,7 +68,7 @@ def published_counts(bins, epsilon, noise, **unsafe):
     cells = np.arange(bins * bins)
     rows = np.stack(np.divmod(cells[1::2], bins), axis=1) + 0.5
     with expected():
-        counts = DPGridKNN(epsilon, bounds=(0, bins), bins=bins, **noise, **unsafe).fit(rows).model_.counts
+        counts = DPGridKNN(epsilon, features=(0, bins), bins=bins, **noise, **unsafe).fit(rows).model_.counts
     values = counts.counts / (PER_ROW if counts.unsafe_float else 1)
     return {False: values[::2], True: values[1::2]}
 

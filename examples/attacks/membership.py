@@ -29,9 +29,9 @@ def most_telling_k(target):
 
 
 DETECTORS = {
-    "grid": lambda k, epsilon, noise: DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS, k=k, **noise),
-    "forest": lambda _, epsilon, noise: DPForest(epsilon, bounds=BOUNDS, n_trees=2, depth=5, **noise),
-    "marginals": lambda _, epsilon, noise: DPMarginals(epsilon, bounds=BOUNDS, bins=BINS, **noise),
+    "grid": lambda k, epsilon, noise: DPGridKNN(epsilon, features=BOUNDS, bins=BINS, k=k, **noise),
+    "forest": lambda _, epsilon, noise: DPForest(epsilon, features=BOUNDS, n_trees=2, depth=5, **noise),
+    "marginals": lambda _, epsilon, noise: DPMarginals(epsilon, features=BOUNDS, bins=BINS, **noise),
 }
 COLOURS = {"grid": pictures.BLUE, "forest": pictures.GREEN, "marginals": pictures.PURPLE}
 
@@ -83,7 +83,7 @@ def control(target):
     """Scores of plain k-NN. They are exact, so one with the target and one without say it all."""
     worlds = with_and_without(made_people(), target)
     return {
-        present: KNN(bounds=BOUNDS, k=2).fit(named(rows)).outlier_scores(target) for present, rows in worlds.items()
+        present: KNN(features=BOUNDS, k=2).fit(named(rows)).outlier_scores(target) for present, rows in worlds.items()
     }
 
 

@@ -80,7 +80,7 @@ def compare(differences):
 
 
 class Pair(NamedTuple):
-    """Two keyed holders with the same noisy counts: nobody in any cell, and somebody in every cell."""
+    """Two keyed counts with the same noisy counts: nobody in any cell, and somebody in every cell."""
 
     empty: KeyedCounts
     full: KeyedCounts
@@ -116,7 +116,7 @@ def detectors(pair, way, model, scoring):
 def times(way, blocks, rng):
     """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the fastest FASTEST of either's times."""
     with expected():
-        fitted = DPGridKNN(0.25, bounds=(0, 1), bins=BINS, k=1, holder="keyed").fit(np.empty((0, 2)))
+        fitted = DPGridKNN(0.25, features=(0, 1), bins=BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
     model, scoring = fitted.model_, fitted.only_scoring()
     pairs, points = pairs_of_holders(model.counts.law), rng.random((POINTS, 2))
     found, taken = np.empty((blocks, 2)), np.empty((2, REPEATS))

@@ -76,19 +76,19 @@ Maker = Callable[[float, Bounds, int, int, int], Any]
 """From epsilon, bounds, number of features, guess of rows and seed."""
 
 
-def _default(epsilon: float, bounds: Bounds, d: int, n: int, seed: int) -> Any:
-    chosen = detector("auto", epsilon=epsilon, features=d, bounds=bounds, n_hint=n, unsafe_seed=seed)
+def _default(epsilon: float, bounds: Bounds, _d: int, n: int, seed: int) -> Any:
+    chosen = detector("auto", epsilon=epsilon, features=bounds, n_rows_hint=n, unsafe_seed=seed)
     return chosen.set_params(**{"tree_seed": seed} if "tree_seed" in chosen.get_params() else {"max_cells": MOST_CELLS})
 
 
 DETECTORS: dict[str, Maker] = {
     "default": _default,
     "DPForest": lambda epsilon, bounds, _d, n, seed: DPForest(
-        epsilon, bounds=bounds, n_hint=n, tree_seed=seed, unsafe_seed=seed
+        epsilon, features=bounds, n_rows_hint=n, tree_seed=seed, unsafe_seed=seed
     ),
-    "DPMarginals": lambda epsilon, bounds, _d, _n, seed: DPMarginals(epsilon, bounds=bounds, unsafe_seed=seed),
+    "DPMarginals": lambda epsilon, bounds, _d, _n, seed: DPMarginals(epsilon, features=bounds, unsafe_seed=seed),
     "DPGridKNN": lambda epsilon, bounds, _d, n, seed: DPGridKNN(
-        epsilon, bounds=bounds, n_hint=n, k=K, max_cells=MOST_CELLS, unsafe_seed=seed
+        epsilon, features=bounds, n_rows_hint=n, k=K, max_cells=MOST_CELLS, unsafe_seed=seed
     ),
 }
 SYNTHETIC = {"synthetic, marginals": sample_by_marginals, "synthetic, tree": sample_by_tree}
@@ -108,7 +108,7 @@ class _Case:
         self.dataset, self.number = dataset, number
         self.split: Split = split_rows(data, number)
         self.bounds = bounds_widened(data.rows)
-        self.n_hint = guessed_rows(len(self.split.reference))
+        self.n_rows_hint = guessed_rows(len(self.split.reference))
 
     def row(self, method: str, scores: NDArray[np.float64], **what: Any) -> Compared:
         return Compared(
@@ -147,7 +147,7 @@ def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: di
         for seed in range(seeds):
             noise = seed_of("comparison", case.dataset, case.number, epsilon, seed)
             for name, make in detectors.items():
-                unfitted = make(epsilon, case.bounds, d, case.n_hint, noise)
+                unfitted = make(epsilon, case.bounds, d, case.n_rows_hint, noise)
                 for control in (False, True):
                     scores = unfitted.fit(reference[:0] if control else reference).outlier_scores(case.split.points)
                     yield case.row(name, scores, control=control, epsilon=float(epsilon), seed=seed)
@@ -156,7 +156,7 @@ def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: di
 def _grid_twin(case: _Case, epsilon: float) -> Compared:
     """With the bins that the rule gives the private grid, which depend on no row."""
     reference = case.split.reference
-    private = DETECTORS["DPGridKNN"](epsilon, case.bounds, reference.shape[1], case.n_hint, 0).fit(reference[:0])
+    private = DETECTORS["DPGridKNN"](epsilon, case.bounds, reference.shape[1], case.n_rows_hint, 0).fit(reference[:0])
     bins = private.model_.partition.to_json()["bins"]
     twin = GridKNN(case.bounds, bins=bins, k=K, max_depth=None).fit(reference)
     return case.row(GRID_TWIN, twin.outlier_scores(case.split.points), epsilon=float(epsilon))
@@ -171,7 +171,7 @@ def _synthetic(case: _Case, epsilons: tuple[float, ...], seeds: int) -> Iterator
         for seed in range(seeds):
             for name, sample in SYNTHETIC.items():
                 rng = np.random.default_rng(seed_of(name, case.dataset, case.number, epsilon, seed))
-                rows = sample(binned, epsilon, case.n_hint, rng)
+                rows = sample(binned, epsilon, case.n_rows_hint, rng)
                 scores = KNN((0.0, 1.0), k=K).fit(rows).outlier_scores(points)
                 yield case.row(name, scores, epsilon=float(epsilon), seed=seed)
 

@@ -69,13 +69,13 @@ class Variant:
         """Seeded, so that a run can be repeated: the noise has the law of a private fit, and is no secret. No bins: b by rule."""
         return DPGridKNN(
             epsilon,
-            bounds=bounds,
+            features=bounds,
             bins="auto" if bins is None else bins,
             k=k,
             weighted=weighted,
             neighbours="add-or-remove-one" if self.float_noise else "replace-one",
-            n_hint=n,  # used by bins="auto" alone; under replace-one the number of rows is public
-            holder="keyed",
+            n_rows_hint=n,  # used by bins="auto" alone; under replace-one the number of rows is public
+            counts="keyed",
             unsafe_float_laplace=self.float_noise,
             unsafe_seed=seed,
             max_depth=self.private_depth,

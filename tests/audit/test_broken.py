@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 def refuted(effort=EFFORT, many=None, one=None, detector="grid", **arguments):
     """Channels and methods by which the claim is refuted."""
-    common = {"epsilon": 1, "bounds": (0, 1), "k": 1, **arguments}
+    common = {"epsilon": 1, "features": (0, 1), "k": 1, **arguments}
     few, lots = (
         Configuration(detector, {**common, **(sizes or {"bins": bins})}) for sizes, bins in ((many, 2), (one, 2**14))
     )
@@ -85,7 +85,7 @@ IN_DUCKDB = {"engine": "duckdb", "stored": "decimal128(38, 15)"}
 def test_the_cap_on_a_persons_rows_ignored_in_an_engine(monkeypatch):
     """The same where rows are in a relation of DuckDB; and nothing is refuted there if nothing is broken."""
     people = Configuration(
-        "marginals", {"epsilon": 1, "bounds": (0, 1), "bins": 2, "person": "id", "rows_per_person": 1}, **IN_DUCKDB
+        "marginals", {"epsilon": 1, "features": (0, 1), "bins": 2, "person": "id", "rows_per_person": 1}, **IN_DUCKDB
     )
     few = Effort(most_runs=300, most_elsewhere=300, most_files=50, canaries=100, most_coins=500)
 
@@ -127,13 +127,13 @@ def test_noise_on_occupied_cells_only(monkeypatch):
 
 def test_a_sparse_release_without_false_cells(monkeypatch):
     monkeypatch.setattr(release, "draw_binomial", lambda *_: 0)
-    sparse = {"holder": "sparse", "sparse_size": 2**14}
+    sparse = {"counts": "sparse", "sparse_size": 2**14}
     assert {method for method, _ in refuted(many={"bins": 8}, **sparse)} == {"many runs", "one run"}
 
 
 def test_the_number_of_rows_in_a_file(monkeypatch):
     def counted(reference, plan, fit_model=partitioned.fit_model):
-        return dataclasses.replace(fit_model(reference, plan), n_hint=len(reference) + 1)
+        return dataclasses.replace(fit_model(reference, plan), n_rows_hint=len(reference) + 1)
 
     monkeypatch.setattr(partitioned, "fit_model", counted)
     assert refuted() == {("many runs", "file")}
@@ -146,4 +146,4 @@ def test_a_threshold_or_number_of_rows_that_is_not_charged(monkeypatch):
     monkeypatch.setattr(fit, "_release_small", exactly)
     assert ("many runs", "counts") in refuted(target_fpr=0.1)
     everything = {"bins": "auto", "k": 200}
-    assert ("many runs", "counts") in refuted(many=everything, one=everything, n_hint="buy")
+    assert ("many runs", "counts") in refuted(many=everything, one=everything, n_rows_hint="estimate")

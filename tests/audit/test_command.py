@@ -80,9 +80,9 @@ def test_a_broken_mechanism_is_refuted_and_told(config, tmp_path, monkeypatch):
 
 
 MODELS = {
-    "grid": lambda: DPGridKNN(1.0, bounds=(0, 1), bins=50, k=3, holder="sparse", sparse_size=5, target_fpr=0.2),
-    "forest": lambda: DPForest(0.7, bounds=(0, 1), n_trees=5, depth=3, neighbours="replace-one", rows_per_person=2),
-    "marginals": lambda: DPMarginals(1.0, bounds=PrivateBounds(outer=(0, 9), share=0.2), bins=7),
+    "grid": lambda: DPGridKNN(1.0, features=(0, 1), bins=50, k=3, counts="sparse", sparse_size=5, target_fpr=0.2),
+    "forest": lambda: DPForest(0.7, features=(0, 1), n_trees=5, depth=3, neighbours="replace-one", rows_per_person=2),
+    "marginals": lambda: DPMarginals(1.0, features=PrivateBounds(outer=(0, 9), share=0.2), bins=7),
 }
 
 
@@ -104,7 +104,7 @@ def test_a_model_file_says_what_to_audit(name, tmp_path):
 def test_a_model_that_promises_nothing_is_refused(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        path = DPGridKNN(float("inf"), bounds=(0, 1), bins=2).fit([[0.1]]).save(tmp_path / "model")
+        path = DPGridKNN(float("inf"), features=(0, 1), bins=2).fit([[0.1]]).save(tmp_path / "model")
     result = run(path)
     assert result.exit_code != 0
     assert "promises nothing" in result.output
@@ -218,7 +218,7 @@ def finding(**changed):
         "case": "a",
         "detector": "grid",
         "neighbours": "replace-one",
-        "holder": "dense",
+        "counts": "dense",
         "method": "one run",
         "channel": "counts",
         "claimed": 1.0,
@@ -263,9 +263,9 @@ def test_the_report_shows_the_sharpest_bound_of_each_case_and_marks_what_is_refu
         finding(bound=0.3),
         finding(bound=0.7, channel="file"),
         finding(case="<b>", claimed=2.0, bound=2.5, certain=2.1),
-        finding(holder="keyed", bound=0.0, certain=0.0),
+        finding(counts="keyed", bound=0.0, certain=0.0),
     ]
-    lines = {(line.case, line.holder): line.by_epsilon for line in sharpest_lines(findings)}
+    lines = {(line.case, line.counts): line.by_epsilon for line in sharpest_lines(findings)}
     assert lines["a", "dense"][1.0].bound == 0.7
     assert set(lines) == {("a", "dense"), ("<b>", "dense"), ("a", "keyed")}
     page = write_audit(findings, tmp_path / "new", "Noise made up", 60, {}).read_text()

@@ -26,18 +26,18 @@ RELATIONS = pytest.mark.parametrize("relation", [ADD, REPLACE])
 
 def configuration(detector="grid", n_features=1, **arguments):
     few = {"grid": {"bins": 2, "k": 1}, "forest": {"n_trees": 3, "depth": 1, "subspace": 1}, "marginals": {"bins": 2}}
-    return Configuration(detector, {"epsilon": 1, "bounds": (0, 1), **few[detector], **arguments}, n_features)
+    return Configuration(detector, {"epsilon": 1, "features": (0, 1), **few[detector], **arguments}, n_features)
 
 
 KINDS = {
     "grid": ("grid", 1, {}),
-    "sparse grid": ("grid", 1, {"bins": 64, "holder": "sparse", "sparse_size": 4, "k": 40}),
-    "keyed grid": ("grid", 1, {"holder": "keyed"}),
+    "sparse grid": ("grid", 1, {"bins": 64, "counts": "sparse", "sparse_size": 4, "k": 40}),
+    "keyed grid": ("grid", 1, {"counts": "keyed"}),
     "forest": ("forest", 1, {}),
     "forest of four features": ("forest", 4, {"n_trees": 5, "depth": 3, "subspace": 2}),
     "marginals": ("marginals", 3, {}),
     "people": ("grid", 1, {"rows_per_person": 2, "person": "id"}),
-    "levels": ("marginals", 2, {"bounds": {"a": (5, 9)}, "categories": {"b": Category(["x", "y", "z"])}}),
+    "levels": ("marginals", 2, {"features": {"a": (5, 9)}, "categories": {"b": Category(["x", "y", "z"])}}),
 }
 EACH = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
@@ -92,7 +92,7 @@ def test_evidence_is_the_log_likelihood_ratio():
 
 
 def test_evidence_of_a_cell_that_is_not_listed_is_that_of_a_count_below_the_threshold():
-    model = configuration(holder="sparse", bins=64, sparse_size=4).model()
+    model = configuration(counts="sparse", bins=64, sparse_size=4).model()
     law, tau = model.noise_laws[0], model.counts.tau
     below = [sum(law.probability(z) for z in range(-200, tau - count)) for count in (3, 2)]
     found = log_ratios_of_counts(model, np.array([0, tau]), np.array([3, 3]), np.array([2, 2]))
@@ -144,7 +144,7 @@ def test_the_rest_of_a_file_is_the_same_for_other_rows_and_other_noise_but_not_f
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_evidence_of_what_was_bought_is_its_log_likelihood_ratio(relation):
     """The number of rows, and the histogram of scores, whose bins the attacker works out from the released counts."""
-    case = configuration(bins="auto", k=50, n_hint="buy", target_fpr=0.1, neighbours=relation)
+    case = configuration(bins="auto", k=50, n_rows_hint="estimate", target_fpr=0.1, neighbours=relation)
     worlds = worlds_of(case)
     for seed in range(5):
         model = case.fit(worlds.tables[0], seed).model_
@@ -153,7 +153,7 @@ def test_evidence_of_what_was_bought_is_its_log_likelihood_ratio(relation):
         levels = model.score_histogram.levels
         scores = [model.outlier_scores(Rows(table, model.domain)) for table in tables]
         exact["threshold"] = [np.bincount(bin_of(own, levels), minlength=len(levels)).tolist() for own in scores]
-        noisy = {"number of rows": [model.n_hint], "threshold": model.score_histogram.counts.tolist()}
+        noisy = {"number of rows": [model.n_rows_hint], "threshold": model.score_histogram.counts.tolist()}
         expected = 0.0
         for charge in model.charges:
             if charge.purpose in exact:

@@ -12,7 +12,7 @@ SHARP = Effort(most_runs=100, most_elsewhere=100, most_files=50)
 
 
 def names(cases):
-    return [f"{case.label}-{case.neighbours}-{case.holder}" for case in cases]
+    return [f"{case.label}-{case.neighbours}-{case.counts}" for case in cases]
 
 
 AT_ONE = list(standard_cases((1.0,)))
@@ -20,9 +20,9 @@ AT_ONE = list(standard_cases((1.0,)))
 
 def test_the_standard_cases_are_every_detector_relation_and_holder():
     cases = list(standard_cases())
-    found = {(case.detector, case.neighbours, case.holder) for case in cases}
+    found = {(case.detector, case.neighbours, case.counts) for case in cases}
     relations = ("add-or-remove-one", "replace-one")
-    grids = {("grid", relation, holder) for relation in relations for holder in ("dense", "keyed", "sparse")}
+    grids = {("grid", relation, kind) for relation in relations for kind in ("dense", "keyed", "sparse")}
     assert found == grids | {(name, relation, "dense") for relation in relations for name in ("forest", "marginals")}
     assert {case.epsilon for case in cases} == set(EPSILONS)
     assert min(EPSILONS) < TEETH[0] < TEETH[1] < max(EPSILONS)
@@ -34,7 +34,7 @@ def test_no_claim_is_refuted(case):
     """Fails by chance with a probability below 1e-6: at most eight audits, each wrong with 1e-7. The seed makes it repeatable."""
     findings = run_audit([case], FEW, seed=1)
     assert {one.channel for one in findings} == (
-        {"counts", "scores"} if case.holder == "keyed" else {"counts", "scores", "file"}
+        {"counts", "scores"} if case.counts == "keyed" else {"counts", "scores", "file"}
     )
     assert {one.method for one in findings} == ({MANY} if case.one.buys_cells else {MANY, ONE})
     assert not [one for one in findings if one.refuted]
@@ -87,7 +87,7 @@ def test_as_much_is_tried_as_can_show_something_and_little_where_nothing_can():
 def test_of_models_of_many_cells_fewer_fits_are_made_unless_somebody_is_patient():
     def runs(bins, **effort):
         case = Case(
-            "large", *[Configuration("grid", {"epsilon": 1, "bounds": (0, 1), "bins": bins, "k": 1})] * 2, teeth=False
+            "large", *[Configuration("grid", {"epsilon": 1, "features": (0, 1), "bins": bins, "k": 1})] * 2, teeth=False
         )
         tasks = [task for task in run._tasks(0, case, Effort(**effort), 1) if task.method == MANY]
         return sum(task.what[4] for task in tasks) // 2

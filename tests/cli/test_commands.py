@@ -89,12 +89,12 @@ def test_every_option_of_fit_arrives(folder):
     run(
         *GRID, "--bins", "4,5", "--k", "7", "--weighted", "--distance", "point", "--max-depth", "-1", "--max-cells", "99",
         "--exhausted", "as-printed", "--neighbours", "replace-one", "--rows-per-person", "2", "--target-fpr", "0.2",
-        "--threshold-share", "0.1", "--holder", "keyed",
+        "--threshold-share", "0.1", "--counts", "keyed",
     )  # fmt: skip
     found = load("model.secret.dpo", secret=True).estimator()
     arguments = {
         "bins": [4, 5], "k": 7, "weighted": True, "distance": "point", "max_depth": None, "max_cells": 99,
-        "exhausted": "as-printed", "neighbours": "replace-one", "rows_per_person": 2, "target_fpr": 0.2, "holder": "keyed",
+        "exhausted": "as-printed", "neighbours": "replace-one", "rows_per_person": 2, "target_fpr": 0.2, "counts": "keyed",
         "threshold_share": 0.1,
     }  # fmt: skip
     assert {name: found.get_params()[name] for name in arguments} == arguments
@@ -103,7 +103,7 @@ def test_every_option_of_fit_arrives(folder):
 
 
 def test_a_sparse_grid_is_fitted_and_published(folder):
-    printed = run(*GRID, "--bins", "2000", "--holder", "sparse", "--sparse-size", "70")
+    printed = run(*GRID, "--bins", "2000", "--counts", "sparse", "--sparse-size", "70")
     assert "whose noisy count is" in printed
     fitted = load("model.dpo")
     assert fitted.model_.counts.kind == "sparse"
@@ -141,7 +141,7 @@ def test_marginals_and_a_bought_forest(folder):
 
 
 def test_without_a_detector_the_default_is_fitted(folder):
-    run(*FIT, "--n-hint", "1000")
+    run(*FIT, "--n-rows-hint", "1000")
     assert load("model.dpo").model_.detector == type(dpoutlier.detector(epsilon=0.5, features="features.toml")).__name__
 
 
@@ -175,7 +175,7 @@ def test_a_plan_for_a_hopeless_grid_says_so(folder):
 
 
 def test_explain_shows_features_and_draws_them(folder):
-    run(*FIT, "--detector", "forest", "--n-hint", "1000")
+    run(*FIT, "--detector", "forest", "--n-rows-hint", "1000")
     output = run("explain", "model.dpo", "points.csv", "-o", "why.svg")
     expected = load("model.dpo").outlier_scores(POINTS).argmax()
     assert f"row {expected}: outlier score" in output
@@ -268,7 +268,7 @@ def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypat
     with reading("reading and counting") as watch:
         table = read_reference(folder / "reference.csv", ("age", "bmi"))
         table.watch = watch
-        DPGridKNN(1, bounds={"age": (0, 120), "bmi": (10, 80)}, n_hint="buy").fit(table)
+        DPGridKNN(1, features={"age": (0, 120), "bmi": (10, 80)}, n_rows_hint="estimate").fit(table)
     shown = sys.stderr.getvalue()
     shares = [int(share) for share in re.findall(r"(\d+)%", shown)]
     ends = [i for i, share in enumerate(shares) if share == 100]
@@ -388,7 +388,7 @@ def change(**files):
         (change(), (*GRID, "--bins", "x"), "--bins must be 'auto'"),
         (change(), (*GRID, "--bins", "0"), "bins must be a whole number of at least 1"),
         (change(), (*GRID, "--k", "0"), "k must be a whole number of at least 1"),
-        (change(), (*FIT, "--n-hint", "lots"), "n_hint must be a public guess"),
+        (change(), (*FIT, "--n-rows-hint", "lots"), "n_rows_hint must be a public guess"),
         (change(), (*KINDS["forest"], "--bins", "4"), "--bins means nothing to a DPForest"),
         (change(), (*KINDS["marginals"], "--trees", "4"), "--trees means nothing to a DPMarginals"),
         (change(), (*KINDS["grid"], "--tree-seed", "4"), "--tree-seed means nothing to a DPGridKNN"),
@@ -497,7 +497,7 @@ def test_a_full_disk_exits_with_1_and_leaves_nothing(folder, monkeypatch):
 
 def test_merge_adds_models_up(folder):
     for name in ("a", "b"):
-        run(*FIT[:-1], name, "--n-hint", "1000", "--target-fpr", "0.1")
+        run(*FIT[:-1], name, "--n-rows-hint", "1000", "--target-fpr", "0.1")
     output = run("merge", "a.dpo", "b.dpo", "--people", "disjoint", "-o", "all")
     assert "Privacy statement" in output
     assert "declared disjoint" in output
@@ -513,9 +513,9 @@ def test_merge_adds_models_up(folder):
 
 
 def test_what_merge_refuses(folder):
-    run(*FIT[:-1], "a", "--n-hint", "1000")
+    run(*FIT[:-1], "a", "--n-rows-hint", "1000")
     run(*GRID[:-3], "b", *TWO)
-    run(*GRID[:-3], "c", *TWO, "--holder", "keyed")
+    run(*GRID[:-3], "c", *TWO, "--counts", "keyed")
     before = sorted(folder.iterdir())
     for arguments, message in (
         (("a.dpo", "b.dpo", "--people", "disjoint"), "a.dpo and b.dpo differ in their detector"),
@@ -572,7 +572,7 @@ def test_names_that_look_like_formulas_are_drawn_as_they_are(folder):
     (folder / "features.toml").write_text("[features]\n'cost $\\frac$' = [0, 120]\nbmi = [10, 80]\n")
     write_csv(folder / "reference.csv", ROWS, header=("id", r"cost $\frac$", "bmi"))
     write_csv(folder / "points.csv", POINTS, header=("id", r"cost $\frac$", "bmi"))
-    run(*FIT, "--detector", "forest", "--n-hint", "1000")
+    run(*FIT, "--detector", "forest", "--n-rows-hint", "1000")
     assert "Wrote why.png" in run("explain", "model.dpo", "points.csv", "-o", "why.png")
     write_csv(folder / "points.csv", POINTS[:0], header=("id", r"cost $\frac$", "bmi"))
     assert "points.csv has no rows" in run("explain", "model.dpo", "points.csv", code=2)

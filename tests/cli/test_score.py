@@ -48,11 +48,11 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(score, "BATCH", 256)
     detector = DPForest(
         1,
-        bounds={"age": (0, 100), "dose": (0, 10)},
+        features={"age": (0, 100), "dose": (0, 10)},
         categories={"sex": ["f", "m"]},
         n_trees=3,
         depth=4,
-        n_hint=900,
+        n_rows_hint=900,
         target_fpr=0.2,
     )
     detector.fit(points(900, 2).select(NAMES)).save("model.dpo")
@@ -225,7 +225,7 @@ def test_a_large_file_takes_no_more_memory_than_batches(tmp_path, monkeypatch, s
     """The points are 400 MB of floats as Parquet, or 140 MB of text."""
     monkeypatch.chdir(tmp_path)
     names = [f"f{j}" for j in range(8)]
-    DPForest(1, bounds=(0, 1), n_hint=1000, n_trees=5, depth=4).fit(
+    DPForest(1, features=(0, 1), n_rows_hint=1000, n_trees=5, depth=4).fit(
         pa.table(dict(zip(names, rng.random((8, 1000)), strict=True)))
     ).save("model.dpo")
     for name, size in (("small", 300_000), ("large", n)):

@@ -50,19 +50,19 @@ def rows(n, seed=0):
 
 def fitted():
     """Detectors of all kinds."""
-    mixed = {"bounds": BOUNDS, "categories": LEVELS, "target_fpr": 0.1}
+    mixed = {"features": BOUNDS, "categories": LEVELS, "target_fpr": 0.1}
     plain = np.random.default_rng(1).uniform(size=(300, 3))
     people = rows(300).append_column("who", pa.array([f"p{i % 90}" for i in range(300)]))
     return {
-        "forest": DPForest(3, n_trees=8, depth=4, n_hint=300, missing=["age", "sex"], **mixed).fit(rows(300)),
+        "forest": DPForest(3, n_trees=8, depth=4, n_rows_hint=300, missing=["age", "sex"], **mixed).fit(rows(300)),
         "grid": DPGridKNN(3, bins=4, k=5, missing=["dose", "stage"], **mixed).fit(rows(300)),
-        "marginals": DPMarginals(2, bounds=BOUNDS, categories=LEVELS).fit(rows(300)),
-        "nameless": DPForest(2, bounds=(0, 1), n_trees=4, depth=4, n_hint=300, target_fpr=0.2).fit(plain),
+        "marginals": DPMarginals(2, features=BOUNDS, categories=LEVELS).fit(rows(300)),
+        "nameless": DPForest(2, features=(0, 1), n_trees=4, depth=4, n_rows_hint=300, target_fpr=0.2).fit(plain),
         "people": DPMarginals(2, person="who", rows_per_person=2, **mixed).fit(people),
         "merged": merge(
-            [DPMarginals(1, bounds=(0, 1)).fit(plain), DPMarginals(1, bounds=(0, 1)).fit(plain)], people="disjoint"
+            [DPMarginals(1, features=(0, 1)).fit(plain), DPMarginals(1, features=(0, 1)).fit(plain)], people="disjoint"
         ),
-        "keyed": DPGridKNN(2, bounds=(0, 1), bins=5, k=3, holder="keyed").fit(plain),
+        "keyed": DPGridKNN(2, features=(0, 1), bins=5, k=3, counts="keyed").fit(plain),
     }
 
 
@@ -425,7 +425,7 @@ def test_a_file_that_is_replaced_is_another_release_and_thresholds_stay(server):
     client = Client(server.url, "nameless", key=server.key, timeout=20).set_threshold(target_fpr=0.4)
     before, release = load(path), client.release
     X = good_points(before, 1501)
-    other = DPForest(2, bounds=(0, 1), n_trees=3, depth=3, n_hint=300, target_fpr=0.2)
+    other = DPForest(2, features=(0, 1), n_trees=3, depth=3, n_rows_hint=300, target_fpr=0.2)
     other.fit(np.random.default_rng(9).uniform(size=(300, 3)))
     kept = Path(shutil.copy(path, server.folder / "kept"))
     try:
@@ -579,7 +579,9 @@ def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
         {"age": rng.normal(50, 9, 500), "bmi": rng.normal(25, 4, 500), "sex": rng.choice(["f", "m"], 500)}
     )
     bounds = {"age": (0, 100), "bmi": (10, 80)}
-    detector = DPForest(2, bounds=bounds, categories={"sex": ["f", "m"]}, n_hint=500, target_fpr=0.05).fit(reference)
+    detector = DPForest(2, features=bounds, categories={"sex": ["f", "m"]}, n_rows_hint=500, target_fpr=0.05).fit(
+        reference
+    )
     keys = tmp_path / "keys.json"
     (tmp_path / "key.txt").write_text(make_key(keys, "patients") + "\n")
     page = (Path(__file__).parents[2] / "docs" / "client.md").read_text()

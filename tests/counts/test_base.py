@@ -1,4 +1,4 @@
-"""Dense and keyed holders (sparse has a file of its own): the same law, noise realised once, nothing secret let out."""
+"""Dense and keyed counts (sparse has a file of its own): the same law, noise realised once, nothing secret let out."""
 
 import copy
 import multiprocessing
@@ -24,14 +24,14 @@ ROWS = np.random.default_rng(0).uniform(size=(300, 3))
 POINTS = np.random.default_rng(1).uniform(size=(200, 3))
 
 
-def fitted(holder, rows=ROWS, **arguments):
-    """A grid with that holder, or a forest, or marginals; each of 64 cells."""
-    common = {"epsilon": 0.5, "bounds": (0, 1), **arguments}
-    if holder == "forest":
+def fitted(kind, rows=ROWS, **arguments):
+    """A grid with that kind, or a forest, or marginals; each of 64 cells."""
+    common = {"epsilon": 0.5, "features": (0, 1), **arguments}
+    if kind == "forest":
         return DPForest(**{"n_trees": 2, "depth": 5, "subspace": 2, **common}).fit(rows)
-    if holder == "marginals":
+    if kind == "marginals":
         return DPMarginals(**{"bins": [16, 16, 32], **common}).fit(rows)
-    return DPGridKNN(**{"bins": 4, "holder": holder, **common}).fit(rows)
+    return DPGridKNN(**{"bins": 4, "counts": kind, **common}).fit(rows)
 
 
 def all_counts(detector):
@@ -39,36 +39,36 @@ def all_counts(detector):
     return noisy_counts(detector.model_.counts, cell_ids(range(64)))
 
 
-HOLDERS = pytest.mark.parametrize("holder", ["dense", "keyed"])
-EVERY_KIND = pytest.mark.parametrize("holder", ["dense", "keyed", "forest", "marginals"])
-AND_SPARSE = pytest.mark.parametrize("holder", ["dense", "keyed", "sparse", "forest", "marginals"])
+COUNT_KINDS = pytest.mark.parametrize("kind", ["dense", "keyed"])
+EVERY_KIND = pytest.mark.parametrize("kind", ["dense", "keyed", "forest", "marginals"])
+AND_SPARSE = pytest.mark.parametrize("kind", ["dense", "keyed", "sparse", "forest", "marginals"])
 
 
 def test_the_choice_is_by_size_and_can_be_forced():
-    small = DPGridKNN(1, bounds=(0, 1), bins=4).fit(ROWS)
-    large = DPGridKNN(1, bounds=(0, 1), bins=1000).fit(ROWS)
+    small = DPGridKNN(1, features=(0, 1), bins=4).fit(ROWS)
+    large = DPGridKNN(1, features=(0, 1), bins=1000).fit(ROWS)
     assert (small.model_.counts.kind, large.model_.counts.kind) == ("dense", "keyed")
     assert fitted("keyed").model_.counts.kind == "keyed"
     assert "keyed" in repr(large.model_)
-    with pytest.raises(InvalidParameterError, match=r"holder='dense' takes at most 4,194,304 cells.*1e\+09"):
-        DPGridKNN(1, bounds=(0, 1), bins=1000, holder="dense").fit(ROWS)
+    with pytest.raises(InvalidParameterError, match=r"counts='dense' takes at most 4,194,304 cells.*1e\+09"):
+        DPGridKNN(1, features=(0, 1), bins=1000, counts="dense").fit(ROWS)
     with pytest.raises(
-        InvalidParameterError, match="holder must be one of 'auto', 'dense', 'keyed', 'sparse', got 'thin'"
+        InvalidParameterError, match="counts must be one of 'auto', 'dense', 'keyed', 'sparse', got 'thin'"
     ):
         fitted("thin")
 
 
 @AND_SPARSE
-def test_a_repeated_query_gives_the_same_answer(holder):
-    detector = fitted(holder)
+def test_a_repeated_query_gives_the_same_answer(kind):
+    detector = fitted(kind)
     first = detector.outlier_scores(POINTS)
     assert (detector.outlier_scores(POINTS) == first).all()
     assert (detector.outlier_scores(POINTS[::-1])[::-1] == first).all()
 
 
 @AND_SPARSE
-def test_the_same_cell_has_the_same_noise_across_threads(holder):
-    detector = fitted(holder)
+def test_the_same_cell_has_the_same_noise_across_threads(kind):
+    detector = fitted(kind)
     first = detector.outlier_scores(POINTS)
     with ThreadPoolExecutor(4) as pool:
         for scores in pool.map(detector.outlier_scores, [POINTS] * 8):
@@ -78,8 +78,8 @@ def test_the_same_cell_has_the_same_noise_across_threads(holder):
 
 @pytest.mark.slow
 @AND_SPARSE
-def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(holder, tmp_path):
-    detector = fitted(holder)
+def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(kind, tmp_path):
+    detector = fitted(kind)
     path = detector.save(tmp_path / "model")
     first = detector.outlier_scores(POINTS)
     assert (load(path, secret=True).outlier_scores(POINTS) == first).all()
@@ -95,8 +95,8 @@ def test_the_same_cell_has_the_same_noise_across_processes_restarts_and_files(ho
 
 
 @AND_SPARSE
-def test_forked_children_agree_with_their_parent(holder):
-    detector = fitted(holder)
+def test_forked_children_agree_with_their_parent(kind):
+    detector = fitted(kind)
     first = detector.outlier_scores(POINTS).tolist()
     with multiprocessing.get_context("fork").Pool(2, _keep, [detector]) as pool:
         assert pool.map(_score_in_child, range(2), chunksize=1) == [first, first]
@@ -112,8 +112,8 @@ def _score_in_child(_):
 
 @pytest.mark.system_noise
 @AND_SPARSE
-def test_two_fits_on_the_same_rows_draw_their_own_noise(holder):
-    difference = all_counts(fitted(holder)) - all_counts(fitted(holder))
+def test_two_fits_on_the_same_rows_draw_their_own_noise(kind):
+    difference = all_counts(fitted(kind)) - all_counts(fitted(kind))
     assert np.count_nonzero(difference) > 20  # of 64; equal noise in one cell has probability 0.13
 
 
@@ -125,20 +125,20 @@ def test_two_keyed_fits_share_neither_key_nor_salt():
     assert len({*one.key}) > 8  # of 32 bytes; random ones repeat little
 
 
-@pytest.mark.parametrize("holder", ["dense", "forest", "marginals"])
-def test_a_publishable_model_holds_these_fields_only(holder):
+@pytest.mark.parametrize("kind", ["dense", "forest", "marginals"])
+def test_a_publishable_model_holds_these_fields_only(kind):
     """A field more could hold exact counts, and a pickle would carry it."""
-    model = fitted(holder, target_fpr=0.1).model_
+    model = fitted(kind, target_fpr=0.1).model_
     assert set(vars(model)) == {
-        "detector", "domain", "partition", "scorer", "counts", "guarantee", "charges", "n_hint", "score_histogram", "threshold",
-        "merged", "receipt",
+        "detector", "domain", "partition", "scorer", "counts", "guarantee", "charges", "n_rows_hint", "score_histogram",
+        "threshold", "merged", "receipt",
     }  # fmt: skip
     assert model.merged is None
     assert set(vars(model.counts)) == {"counts", "unsafe_float"}
     assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr", "continuous"}
     trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
     made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
-    assert set(vars(model.partition)) - made == (trees if holder == "forest" else {"bins", "axes"})
+    assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})
     made = {"labels", "scales", "axes", "missing_positions", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)
@@ -148,17 +148,17 @@ def test_a_publishable_model_holds_these_fields_only(holder):
 
 
 @EVERY_KIND
-def test_noise_lies_on_every_cell_occupied_or_not(holder):
-    empty = fitted(holder, ROWS[:0], epsilon=0.1)
+def test_noise_lies_on_every_cell_occupied_or_not(kind):
+    empty = fitted(kind, ROWS[:0], epsilon=0.1)
     assert np.count_nonzero(all_counts(empty)) > 40  # of 64; an entry is 0 with probability 0.05
 
 
 @EVERY_KIND
-def test_where_noise_lies_on_every_cell_none_is_listed(holder):
+def test_where_noise_lies_on_every_cell_none_is_listed(kind):
     """A walk takes cells that are not listed for empty: a list of the occupied ones would do away with the noise of all others."""
-    counts = fitted(holder).model_.counts
+    counts = fitted(kind).model_.counts
     assert counts.listed() is None
-    assert holder != "keyed" or steady(counts).listed() is None
+    assert kind != "keyed" or steady(counts).listed() is None
 
 
 @pytest.mark.parametrize("noise", [1, 2])
@@ -174,26 +174,26 @@ def test_a_cells_noise_does_not_depend_on_its_count(noise, offset):
     assert not difference[1::2].any()
 
 
-@HOLDERS
-def test_infinite_epsilon_equals_the_twin(holder):
+@COUNT_KINDS
+def test_infinite_epsilon_equals_the_twin(kind):
     twin = GridKNN((0, 1), bins=4, target_fpr=0.1).fit(ROWS)
     with pytest.warns(UnsafeWarning, match="epsilon is infinite"):
-        infinite = fitted(holder, epsilon=np.inf, target_fpr=0.1)
+        infinite = fitted(kind, epsilon=np.inf, target_fpr=0.1)
     assert (infinite.outlier_scores(POINTS) == twin.outlier_scores(POINTS)).all()
     assert infinite.offset_ == twin.offset_
     assert not infinite.model_.publishable
 
 
-@HOLDERS
-def test_a_large_epsilon_is_close_to_exact(holder):
+@COUNT_KINDS
+def test_a_large_epsilon_is_close_to_exact(kind):
     exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
-    assert (all_counts(fitted(holder, epsilon=10**9)) == exact).all()
+    assert (all_counts(fitted(kind, epsilon=10**9)) == exact).all()
 
 
-@HOLDERS
-def test_the_papers_float_noise_is_there_and_not_publishable(holder):
+@COUNT_KINDS
+def test_the_papers_float_noise_is_there_and_not_publishable(kind):
     with pytest.warns(UnsafeWarning, match="floating point"):
-        detector = fitted(holder, unsafe_float_laplace=True)
+        detector = fitted(kind, unsafe_float_laplace=True)
     counts = all_counts(detector)
     exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
     assert not np.allclose(counts, counts.round(), atol=1e-3)
@@ -230,7 +230,7 @@ def test_secrets_do_not_show_in_a_repr():
 def test_thirty_features_of_ten_bins_score():
     """10**30 cells: nothing may be as large as the grid."""
     rng = np.random.default_rng(0)
-    detector = DPGridKNN(1, bounds=(0, 1), bins=10).fit(rng.uniform(size=(285, 30)))
+    detector = DPGridKNN(1, features=(0, 1), bins=10).fit(rng.uniform(size=(285, 30)))
     walk = detector.walk(rng.uniform(size=(20, 30)))
     assert walk.visited.max() <= 100_000
     assert np.isfinite(walk.scores).all()
@@ -239,4 +239,4 @@ def test_thirty_features_of_ten_bins_score():
 
 def test_a_grid_past_128_bits_is_refused():
     with pytest.raises(InvalidParameterError, match=r"more than 2\*\*128"):
-        DPGridKNN(1, bounds=(0, 1), bins=100).fit(np.zeros((2, 30)))
+        DPGridKNN(1, features=(0, 1), bins=100).fit(np.zeros((2, 30)))

@@ -279,9 +279,9 @@ POINTS = np.random.default_rng(1).uniform(-0.1, 1.1, size=(300, 6))
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    detector = DPGridKNN(1, bounds=(0, 1), bins=20, holder="keyed", target_fpr=0.1, weighted=True, max_cells=3000).fit(
-        ROWS
-    )
+    detector = DPGridKNN(
+        1, features=(0, 1), bins=20, counts="keyed", target_fpr=0.1, weighted=True, max_cells=3000
+    ).fit(ROWS)
     return detector.save(tmp_path_factory.mktemp("models") / "model")
 
 
@@ -331,7 +331,7 @@ def test_it_is_steady_already_the_second_time(saved):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: DPForest(1, bounds=(0, 1), n_trees=4, depth=4), lambda: DPGridKNN(1, bounds=(0, 1), bins=3)]
+    "make", [lambda: DPForest(1, features=(0, 1), n_trees=4, depth=4), lambda: DPGridKNN(1, features=(0, 1), bins=3)]
 )
 def test_a_publishable_model_comes_back_as_it_is(make, tmp_path):
     detector = load(make().fit(ROWS).save(tmp_path / "open"))
@@ -343,15 +343,15 @@ def test_what_promises_nothing_is_refused(tmp_path):
     with pytest.raises(SecretError, match="promises nothing"):
         for_strangers(twin)
     with pytest.warns(UnsafeWarning):
-        seeded = DPGridKNN(1, bounds=(0, 1), bins=20, holder="keyed", unsafe_seed=1).fit(ROWS)
+        seeded = DPGridKNN(1, features=(0, 1), bins=20, counts="keyed", unsafe_seed=1).fit(ROWS)
     with pytest.raises(SecretError, match="promises nothing"):
         for_strangers(load(seeded.save(tmp_path / "seeded"), secret=True))
 
 
 def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
-    with pytest.raises(SecretError, match=r"first sampler \(scale 2 rows\).*larger epsilon, or with holder='sparse'"):
+    with pytest.raises(SecretError, match=r"first sampler \(scale 2 rows\).*larger epsilon, or with counts='sparse'"):
         steady(replace(keyed(law_of(Fraction(1, 2))), noise=1))
-    wide = DPGridKNN(Fraction(1, 3000), bounds=(0, 1), bins=20, holder="keyed").fit(ROWS)
+    wide = DPGridKNN(Fraction(1, 3000), features=(0, 1), bins=20, counts="keyed").fit(ROWS)
     with pytest.raises(SecretError, match=r"scale 3000 rows\)"):
         for_strangers(wide.only_scoring())
     with pytest.raises(SecretError, match="unsafe_float_laplace"):

@@ -1,4 +1,4 @@
-"""The sparse holder: in law noise on all cells and then a threshold, whatever the size of the grid; and nothing else shows."""
+"""The sparse counts: in law noise on all cells and then a threshold, whatever the size of the grid; and nothing else shows."""
 
 import itertools
 import math
@@ -224,7 +224,7 @@ def test_the_threshold_depends_on_public_numbers_only():
 
     def tau(n, **arguments):
         arguments = {"epsilon": 1, "bins": 1000, "sparse_size": 500, **arguments}
-        return DPGridKNN(bounds=(0, 1), holder="sparse", **arguments).fit(rows[:n]).model_.counts.tau
+        return DPGridKNN(features=(0, 1), counts="sparse", **arguments).fit(rows[:n]).model_.counts.tau
 
     assert tau(5000) == tau(1) == tau(0) == threshold_for(10**9, DiscreteLaplace(Fraction(1)), 500)
     assert tau(1, sparse_size=5) > tau(1) > tau(1, bins=100)
@@ -237,7 +237,7 @@ def test_how_many_cells_are_occupied_does_not_move_the_threshold():
     rows = (np.arange(19)[:, None] + 0.5) / 20
 
     def tau(n, size):
-        detector = DPGridKNN(1, bounds=(0, 1), bins=20, holder="sparse", sparse_size=size)
+        detector = DPGridKNN(1, features=(0, 1), bins=20, counts="sparse", sparse_size=size)
         return detector.fit(rows[:n]).model_.counts.tau
 
     law = DiscreteLaplace(Fraction(1))

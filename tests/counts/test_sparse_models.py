@@ -41,14 +41,14 @@ POINTS = np.random.default_rng(1).uniform(size=(40, 3))
 
 def fitted(rows=ROWS, **arguments):
     return DPGridKNN(
-        **{"epsilon": 1, "bounds": (0, 1), "bins": 200, "holder": "sparse", "sparse_size": 100, **arguments}
+        **{"epsilon": 1, "features": (0, 1), "bins": 200, "counts": "sparse", "sparse_size": 100, **arguments}
     ).fit(rows)
 
 
 def test_a_grid_of_10_to_the_30_cells_is_fitted_saved_loaded_and_scored(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.concatenate([np.full((400, 30), 0.55), rng.uniform(size=(100, 30))])
-    detector = DPGridKNN(1, bounds=(0, 1), bins=10, holder="sparse", sparse_size=1000).fit(rows)
+    detector = DPGridKNN(1, features=(0, 1), bins=10, counts="sparse", sparse_size=1000).fit(rows)
     held = detector.model_.counts
     assert detector.model_.publishable
     assert 300 < len(held.ids) < 1200
@@ -62,7 +62,7 @@ def test_a_grid_of_10_to_the_30_cells_is_fitted_saved_loaded_and_scored(tmp_path
     assert scores.tolist() == [0.0, 0.1, 30.0]
     assert (detector.outlier_scores(points) == scores).all()
     estimator = loaded.estimator()
-    assert estimator.holder == "sparse"
+    assert estimator.counts == "sparse"
     assert estimator.fit(rows).model_.counts.tau == held.tau
     assert estimator.sparse_size <= 1000
 
@@ -108,7 +108,7 @@ def test_infinite_epsilon_is_exact_and_secret():
 def test_what_cannot_be_is_refused():
     with (
         pytest.warns(UnsafeWarning),
-        pytest.raises(InvalidParameterError, match="unsafe_float_laplace has no sparse holder"),
+        pytest.raises(InvalidParameterError, match="unsafe_float_laplace has no sparse counts"),
     ):
         fitted(unsafe_float_laplace=True)
     for size in (0, -1, 2.5, True, None, "many", MOST_SPARSE_SIZE + 1):
@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused():
 
 def test_float_noise_is_refused_before_rows_are_read(monkeypatch):
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
-    with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="no sparse holder"):
+    with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="no sparse counts"):
         fitted(unsafe_float_laplace=True)
 
 
@@ -134,7 +134,7 @@ def test_the_statement_says_what_is_released():
     assert f"{expected:.2g} would be expected to pass" in page
     assert "sparse (publishable)" in page
     assert "computational" not in page
-    assert "whose noisy count" not in str(fitted(holder="dense", bins=3).privacy_statement())
+    assert "whose noisy count" not in str(fitted(counts="dense", bins=3).privacy_statement())
 
 
 def observed(rows, tmp_path):

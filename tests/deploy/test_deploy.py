@@ -39,7 +39,7 @@ needs_namespaces = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     rows = np.random.default_rng(0).uniform(0, 1, (500, 2))
-    detector = DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, bins=4).fit(rows)
+    detector = DPMarginals(1, features={"a": (0, 1), "b": (0, 1)}, bins=4).fit(rows)
     return detector, detector.save(tmp_path_factory.mktemp("models") / "patients")
 
 

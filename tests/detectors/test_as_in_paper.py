@@ -123,7 +123,7 @@ def test_a_frame_keeps_its_names():
 def test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_from_it(detector, tmp_path):
     bounds = unsafe_bounds(ROWS)
     with pytest.warns(UnsafeWarning, match="the bounds were taken from the reference rows"):
-        fitted = detector(1, bounds=bounds, n_hint=300, missing="cell").fit(ROWS)
+        fitted = detector(1, features=bounds, n_rows_hint=300, missing="cell").fit(ROWS)
     assert fitted.guarantee_.voided_by == (LEAKED,)
     path = fitted.save(tmp_path / "model")
     again = dpoutlier.load(path, secret=True).estimator()
@@ -137,7 +137,7 @@ def test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds(tmp_path)
     bounds = dpoutlier.load(path, secret=True).estimator().bounds
     assert repr(bounds).endswith(", leaked)")
     with pytest.warns(UnsafeWarning, match="the bounds were taken from the reference rows"):
-        fitted = DPGridKNN(1, bounds=bounds, bins=5).fit(ROWS)
+        fitted = DPGridKNN(1, features=bounds, bins=5).fit(ROWS)
     assert fitted.guarantee_.voided_by == (LEAKED,)
 
 
@@ -148,5 +148,5 @@ def test_leaked_bounds_cannot_be_charged_to_a_ledger(tmp_path):
         pytest.warns(UnsafeWarning),
         pytest.raises(dpoutlier.exceptions.LedgerError, match="a fit that is not private"),
     ):
-        DPGridKNN(1, bounds=unsafe_bounds(ROWS), bins=5, ledger=ledger, dataset="ward").fit(ROWS)
+        DPGridKNN(1, features=unsafe_bounds(ROWS), bins=5, ledger=ledger, dataset="ward").fit(ROWS)
     assert ledger.balance("ward").spent == 0

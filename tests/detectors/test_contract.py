@@ -17,9 +17,9 @@ from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Ma
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, ThresholdNotSetError
 
 CHECKED = [
-    DPGridKNN(1, bounds=(-10, 10), n_hint=5000, holder="dense", unsafe_seed=0, target_fpr=0.1),
-    DPForest(5, bounds=(-10, 10), n_hint=5000, unsafe_seed=0, target_fpr=0.1),
-    DPMarginals(5, bounds=(-10, 10), unsafe_seed=0, target_fpr=0.1),
+    DPGridKNN(1, features=(-10, 10), n_rows_hint=5000, counts="dense", unsafe_seed=0, target_fpr=0.1),
+    DPForest(5, features=(-10, 10), n_rows_hint=5000, unsafe_seed=0, target_fpr=0.1),
+    DPMarginals(5, features=(-10, 10), unsafe_seed=0, target_fpr=0.1),
     GridKNN((-10, 10), bins=5, target_fpr=0.1),
     Forest((-10, 10), target_fpr=0.1),
     Marginals((-10, 10), target_fpr=0.1),
@@ -55,13 +55,13 @@ FRAMES = {
 }
 
 DETECTORS = {
-    "KNN": lambda **kw: KNN(**{"bounds": NAMES, **kw}),
-    "GridKNN": lambda **kw: GridKNN(**{"bounds": NAMES, **kw}),
-    "DPGridKNN": lambda **kw: DPGridKNN(**{"epsilon": 1, "bounds": NAMES, "bins": 6, "unsafe_seed": 1, **kw}),
-    "Forest": lambda **kw: Forest(**{"bounds": NAMES, **kw}),
-    "DPForest": lambda **kw: DPForest(**{"epsilon": 1, "bounds": NAMES, "n_hint": 500, "unsafe_seed": 1, **kw}),
-    "Marginals": lambda **kw: Marginals(**{"bounds": NAMES, **kw}),
-    "DPMarginals": lambda **kw: DPMarginals(**{"epsilon": 1, "bounds": NAMES, "unsafe_seed": 1, **kw}),
+    "KNN": lambda **kw: KNN(**{"features": NAMES, **kw}),
+    "GridKNN": lambda **kw: GridKNN(**{"features": NAMES, **kw}),
+    "DPGridKNN": lambda **kw: DPGridKNN(**{"epsilon": 1, "features": NAMES, "bins": 6, "unsafe_seed": 1, **kw}),
+    "Forest": lambda **kw: Forest(**{"features": NAMES, **kw}),
+    "DPForest": lambda **kw: DPForest(**{"epsilon": 1, "features": NAMES, "n_rows_hint": 500, "unsafe_seed": 1, **kw}),
+    "Marginals": lambda **kw: Marginals(**{"features": NAMES, **kw}),
+    "DPMarginals": lambda **kw: DPMarginals(**{"epsilon": 1, "features": NAMES, "unsafe_seed": 1, **kw}),
 }
 EACH_DETECTOR = pytest.mark.parametrize("make", DETECTORS.values(), ids=DETECTORS)
 quiet = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
@@ -142,25 +142,27 @@ def test_there_is_no_contamination_and_no_default_epsilon():
 
 
 def test_a_private_detector_holds_the_model_and_the_schema_only():
-    detector = DPGridKNN(1, bounds=NAMES, bins=3, target_fpr=0.1).fit(ROWS)
+    detector = DPGridKNN(1, features=NAMES, bins=3, target_fpr=0.1).fit(ROWS)
     learned = set(vars(detector)) - set(detector.get_params())
     assert learned == {"model_", "n_features_in_", "feature_names_in_"}
 
 
 def test_it_works_in_a_pipeline():
-    pipeline = make_pipeline(FunctionTransformer(lambda X: X / 5), DPGridKNN(1, bounds=(-1, 1), bins=5, target_fpr=0.1))
+    pipeline = make_pipeline(
+        FunctionTransformer(lambda X: X / 5), DPGridKNN(1, features=(-1, 1), bins=5, target_fpr=0.1)
+    )
     assert set(pipeline.fit(ROWS).predict(POINTS)) <= {-1, 1}
     assert pipeline.score_samples(POINTS).shape == (60,)
 
 
 def test_points_outside_the_bounds_are_scored_on_the_bound_and_flagged():
-    detector = DPGridKNN(1, bounds=NAMES, bins=5).fit(ROWS)
+    detector = DPGridKNN(1, features=NAMES, bins=5).fit(ROWS)
     assert detector.outside_bounds([[0, 0], [6, 0]]).tolist() == [False, True]
     assert detector.outlier_scores([[6, 0]]) == detector.outlier_scores([[5, 0]])
 
 
 def test_no_points_have_no_scores():
-    assert DPGridKNN(1, bounds=NAMES, bins=5).fit(ROWS).outlier_scores(np.empty((0, 2))).shape == (0,)
+    assert DPGridKNN(1, features=NAMES, bins=5).fit(ROWS).outlier_scores(np.empty((0, 2))).shape == (0,)
 
 
 # Bad input -------------------------------------------------------------------------------------------------------------
@@ -177,14 +179,14 @@ def test_no_points_have_no_scores():
         ({"bins": [3]}, "one for each of 2 features"),
         ({"bins": "many"}, "bins must be 'auto'"),
         ({"bins": 2**25}, "at most 16777216"),
-        ({"bins": "auto"}, "bins='auto' needs n_hint"),
+        ({"bins": "auto"}, "bins='auto' needs n_rows_hint"),
         (
-            {"bins": "auto", "n_hint": "buy", "bounds": (0, 1), "holder": "dense", "columns": 23},
-            "holder='dense' takes at most",
+            {"bins": "auto", "n_rows_hint": "estimate", "features": (0, 1), "counts": "dense", "columns": 23},
+            "counts='dense' takes at most",
         ),
-        ({"bins": "auto", "n_hint": "buy", "bounds": (0, 1), "columns": 130}, "more than 2"),
-        ({"bins": "auto", "n_hint": 0}, "n_hint must be a public guess"),
-        ({"bins": "auto", "n_hint": "some"}, "n_hint must be a public guess"),
+        ({"bins": "auto", "n_rows_hint": "estimate", "features": (0, 1), "columns": 130}, "more than 2"),
+        ({"bins": "auto", "n_rows_hint": 0}, "n_rows_hint must be a public guess"),
+        ({"bins": "auto", "n_rows_hint": "some"}, "n_rows_hint must be a public guess"),
         ({"weighted": 1}, "weighted must be True or False"),
         ({"distance": "l2"}, "distance must be one of 'cell', 'point', got 'l2'"),
         ({"max_depth": -1}, "max_depth must be a whole number of at least 0, or None"),
@@ -196,7 +198,7 @@ def test_no_points_have_no_scores():
         ({"target_fpr": 1.5}, "target_fpr must be a number between 0 and 1"),
         ({"target_fpr": 0.1, "threshold_share": 1}, "threshold_share must be a number between 0 and 1"),
         (
-            {"target_fpr": 0.1, "threshold_share": 0.96, "bins": "auto", "n_hint": "buy"},
+            {"target_fpr": 0.1, "threshold_share": 0.96, "bins": "auto", "n_rows_hint": "estimate"},
             "threshold_share must be small enough",
         ),
         ({"n_jobs": 0}, "n_jobs must be None"),
@@ -211,7 +213,7 @@ def test_no_points_have_no_scores():
 def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatch):
     arguments = dict(arguments)
     rows = np.zeros((3, arguments.pop("columns", 2)))
-    detector = DPGridKNN(**{"epsilon": 1, "bounds": NAMES, "bins": 5, **arguments})
+    detector = DPGridKNN(**{"epsilon": 1, "features": NAMES, "bins": 5, **arguments})
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -231,26 +233,26 @@ def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatc
     ],
 )
 def test_bad_points_are_shown(points, message):
-    detector = DPGridKNN(1, bounds=NAMES, bins=5).fit(ROWS)
+    detector = DPGridKNN(1, features=NAMES, bins=5).fit(ROWS)
     with pytest.raises(PointsError, match=message):
         detector.score_samples(points)
 
 
 def test_unknown_and_reordered_feature_names_are_refused():
-    detector = DPGridKNN(1, bounds=NAMES, bins=5).fit(FRAMES["pandas"](ROWS))
+    detector = DPGridKNN(1, features=NAMES, bins=5).fit(FRAMES["pandas"](ROWS))
     with pytest.raises(ValueError, match=r"Feature names unseen at fit time:\n- weight"):
         detector.score_samples(pd.DataFrame({"age": [1.0], "weight": [1.0]}))
     with pytest.raises(ValueError, match="must be in the same order"):
         detector.score_samples(pd.DataFrame({"bmi": [1.0], "age": [1.0]}))
     with pytest.raises(InvalidParameterError, match="columns without bounds"):
-        DPGridKNN(1, bounds=NAMES, bins=5).fit(pd.DataFrame({"age": [1.0], "weight": [1.0]}))
+        DPGridKNN(1, features=NAMES, bins=5).fit(pd.DataFrame({"age": [1.0], "weight": [1.0]}))
 
 
 def test_scoring_before_fitting_is_refused():
     with pytest.raises(NotFittedError):
-        DPGridKNN(1, bounds=NAMES).score_samples(POINTS)
+        DPGridKNN(1, features=NAMES).score_samples(POINTS)
     with pytest.raises(NotFittedError):
-        DPGridKNN(1, bounds=NAMES).privacy_statement()
+        DPGridKNN(1, features=NAMES).privacy_statement()
 
 
 def test_plain_neighbours_of_a_lazy_frame_are_refused():
@@ -259,7 +261,7 @@ def test_plain_neighbours_of_a_lazy_frame_are_refused():
 
 
 def test_prediction_without_a_threshold_says_what_to_set():
-    detector = DPGridKNN(1, bounds=NAMES, bins=5).fit(ROWS)
+    detector = DPGridKNN(1, features=NAMES, bins=5).fit(ROWS)
     with pytest.raises(ThresholdNotSetError, match=r"target_fpr=0\.05"):
         detector.predict(POINTS)
     with pytest.raises(ThresholdNotSetError, match="no histogram of scores was bought"):
@@ -275,7 +277,7 @@ def test_an_error_about_reference_rows_tells_nothing_of_them():
     texts = set()
     for rows in ([[1.0, 2.0], [3.0]], [[1.0, 2.0], [3.0], [4.0, 5.0]], [[7.0, 2.0, 5.0], [3.0]]):
         with pytest.raises(ValueError, match="every row has one value for each feature") as caught:
-            DPGridKNN(1, bounds=(0, 1), bins=2).fit(rows)
+            DPGridKNN(1, features=(0, 1), bins=2).fit(rows)
         texts.add(str(caught.value))
     assert len(texts) == 1
 
@@ -286,7 +288,7 @@ def test_a_column_that_cannot_be_read_fails_with_a_fixed_text():
             raise RuntimeError("row 17 holds 4711")
 
     with pytest.raises(ValueError, match="could not be read as a table") as caught:
-        DPGridKNN(1, bounds=(0, 1), bins=2).fit(Broken())
+        DPGridKNN(1, features=(0, 1), bins=2).fit(Broken())
     assert "17" not in str(caught.value)
 
 
@@ -296,7 +298,7 @@ def test_a_frame_whose_column_breaks_fails_with_a_fixed_text(monkeypatch):
 
     monkeypatch.setattr("dpoutlier.tables.convert._series", breaks)
     with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
-        DPGridKNN(1, bounds=NAMES, bins=2).fit(FRAMES["pandas"](ROWS))
+        DPGridKNN(1, features=NAMES, bins=2).fit(FRAMES["pandas"](ROWS))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
     assert "17" not in str(caught.value)

@@ -66,13 +66,13 @@ def table_of(n=N, seed=1):
 
 ROWS = table_of(seed=2).select(NAMES)
 TABLE = table_of()
-common = {"bounds": BOUNDS, "categories": LEVELS}
+common = {"features": BOUNDS, "categories": LEVELS}
 DETECTORS = {
     "basic": DPGridKNN(1, **common, k=20, bins=4, target_fpr=0.1),
     "weighted": DPGridKNN(1, **common, k=20, bins=4, weighted=True),
     "point": DPGridKNN(1, **common, k=20, bins=4, distance="point"),
-    "keyed": DPGridKNN(1, **common, k=20, bins=4, holder="keyed"),
-    "forest": DPForest(1, **common, n_hint=3000, n_trees=5, depth=4, target_fpr=0.1),
+    "keyed": DPGridKNN(1, **common, k=20, bins=4, counts="keyed"),
+    "forest": DPForest(1, **common, n_rows_hint=3000, n_trees=5, depth=4, target_fpr=0.1),
     "marginals": DPMarginals(1, **common),
 }
 
@@ -85,7 +85,7 @@ def fitted():
 @pytest.fixture(scope="module")
 def cells():
     """A model with cells for missing values."""
-    return DPForest(1, **common, missing="cell", n_hint=3000, n_trees=4, depth=4, target_fpr=0.2).fit(ROWS)
+    return DPForest(1, **common, missing="cell", n_rows_hint=3000, n_trees=4, depth=4, target_fpr=0.2).fit(ROWS)
 
 
 def dataset_of(table, folder):
@@ -277,7 +277,7 @@ def test_columns_may_have_other_names_or_be_left_out(fitted):
 
 
 def test_a_model_without_names_takes_all_columns_in_their_order():
-    detector = DPGridKNN(1, bounds=(0, 1), bins=4).fit(rng.random((500, 2)))
+    detector = DPGridKNN(1, features=(0, 1), bins=4).fit(rng.random((500, 2)))
     points = rng.random((50, 2))
     expected = detector.outlier_scores(points).tolist()
     assert detector.score_frame(pd.DataFrame(points))["outlier_score"].tolist() == expected
@@ -409,7 +409,7 @@ print(rows, memory("VmHWM") - before)
 def test_a_dataset_is_never_in_memory_whole(tmp_path):
     names = [f"f{j}" for j in range(8)]
     rows = pa.table(list(rng.random((8, 10**6))), names)
-    detector = DPForest(1, bounds=dict.fromkeys(names, (0, 1)), n_hint=1000, n_trees=20, depth=6).fit(
+    detector = DPForest(1, features=dict.fromkeys(names, (0, 1)), n_rows_hint=1000, n_trees=20, depth=6).fit(
         rows.slice(0, 1000)
     )
     detector.save(tmp_path / "model.dpo")
@@ -450,7 +450,7 @@ class TestSpark:
 
     def test_names_with_dots_are_names(self, spark, tmp_path):
         names = ["a.x", "`b`"]
-        detector = DPGridKNN(1, bounds=dict.fromkeys(names, (0, 1)), bins=4).fit(
+        detector = DPGridKNN(1, features=dict.fromkeys(names, (0, 1)), bins=4).fit(
             pl.DataFrame(rng.random((500, 2)), names)
         )
         points = pl.DataFrame(rng.random((50, 2)), names)

@@ -29,15 +29,15 @@ quiet = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
 
 
 def grid(epsilon=1, **kw):
-    return DPGridKNN(epsilon, **{"bounds": NAMES, "bins": [2, 3, 4], "k": 30, **kw})
+    return DPGridKNN(epsilon, **{"features": NAMES, "bins": [2, 3, 4], "k": 30, **kw})
 
 
 def forest(epsilon=1, **kw):
-    return DPForest(epsilon, **{"bounds": NAMES, "n_trees": 3, "depth": 4, "subspace": 2, **kw})
+    return DPForest(epsilon, **{"features": NAMES, "n_trees": 3, "depth": 4, "subspace": 2, **kw})
 
 
 def marginals(epsilon=1, **kw):
-    return DPMarginals(epsilon, **{"bounds": NAMES, "bins": [3, 4, 5], **kw})
+    return DPMarginals(epsilon, **{"features": NAMES, "bins": [3, 4, 5], **kw})
 
 
 KINDS = {"grid": grid, "forest": forest, "marginals": marginals}
@@ -53,7 +53,7 @@ def test_counts_add_up_and_the_rest_stays(make, tmp_path):
     assert model.counts.counts.tolist() == sum(fit.model_.counts.counts for fit in fits).tolist()
     assert (model.detector, model.domain, model.partition) == (first.detector, first.domain, first.partition)
     assert model.publishable
-    assert (model.n_hint, model.score_histogram, model.threshold) == (None, None, None)
+    assert (model.n_rows_hint, model.score_histogram, model.threshold) == (None, None, None)
     again = load(found.save(tmp_path / "all"))
     assert (again.outlier_scores(POINTS) == found.outlier_scores(POINTS)).all()
     assert again.model_.merged == model.merged
@@ -163,21 +163,21 @@ def test_release_ids_are_frozen():
     ("other", "message"),
     [
         (grid(bins=[2, 3, 5]), "differ in their bins or trees"),
-        (grid(bounds={**NAMES, "crp": (-1, 2)}), r"differ in their upper bounds: \(1.0, 2.0, 1.0\) and \(1.0, 2.0, 2.0\)"),
-        (grid(bounds={**NAMES, "crp": (-2, 1)}), "differ in their lower bounds"),
-        (grid(bounds=([0, 0, -1], [1, 2, 1])), "differ in their features"),
+        (grid(features={**NAMES, "crp": (-1, 2)}), r"differ in their upper bounds: \(1.0, 2.0, 1.0\) and \(1.0, 2.0, 2.0\)"),
+        (grid(features={**NAMES, "crp": (-2, 1)}), "differ in their lower bounds"),
+        (grid(features=([0, 0, -1], [1, 2, 1])), "differ in their features"),
         (grid(neighbours="replace-one"), "differ in their neighbouring relation"),
         (grid(rows_per_person=2), "differ in their unit"),
         (grid(k=31), "differ in their scoring rule"),
         (grid(weighted=True), "differ in their scoring rule"),
         (marginals(bins=[2, 3, 4]), "differ in their detector"),
         (forest(), "differ in their detector"),
-        (grid(holder="keyed"), "model 2 is secret"),
+        (grid(counts="keyed"), "model 2 is secret"),
         (grid(unsafe_seed=1), "model 2 is secret"),
         (grid(unsafe_float_laplace=True), "model 2 is secret"),
         (grid(np.inf), "model 2 is secret"),
         (GridKNN(NAMES, bins=[2, 3, 4], k=30), "model 2 is secret"),
-        (KNN(bounds=NAMES), "model 2 must be the path of a model file, or a fitted detector with a model"),
+        (KNN(features=NAMES), "model 2 must be the path of a model file, or a fitted detector with a model"),
     ],
 )  # fmt: skip
 def test_what_does_not_belong_together_is_refused(other, message):
@@ -192,7 +192,7 @@ def test_forests_of_other_trees_are_refused(argument, value):
 
 
 def test_secret_files_are_refused_and_named(tmp_path):
-    public, secret = grid().fit(ROWS[0]).save(tmp_path / "a"), grid(holder="keyed").fit(ROWS[1]).save(tmp_path / "b")
+    public, secret = grid().fit(ROWS[0]).save(tmp_path / "a"), grid(counts="keyed").fit(ROWS[1]).save(tmp_path / "b")
     with pytest.raises(SecretError, match=r"b\.secret\.dpo is secret.*only publishable releases are merged"):
         merge([public, secret], people="disjoint")
 
@@ -282,7 +282,7 @@ def test_the_file_of_a_single_release_says_nothing_of_merging(tmp_path):
 
 # Features of all kinds, people, and bought bounds --------------------------------------------------------------------------
 
-KINDS = {"bounds": {"a": (0, 1)}, "categories": {"b": ["x", "y"]}, "missing": ["a"], "person": "who"}
+KINDS = {"features": {"a": (0, 1)}, "categories": {"b": ["x", "y"]}, "missing": ["a"], "person": "who"}
 PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y", "z"]})
 
 
@@ -320,9 +320,9 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
     rows = pd.DataFrame(np.random.default_rng(0).uniform(0, 9, (50, 2)), columns=["a", "b"])
     bought, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
     fits = [
-        DPMarginals(1, bounds={"a": bought, "b": bought}).fit(rows),
-        DPMarginals(1, bounds={"a": bought, "b": declared}).fit(rows),
-        DPMarginals("1/2", bounds={"a": declared, "b": declared}).fit(rows),
+        DPMarginals(1, features={"a": bought, "b": bought}).fit(rows),
+        DPMarginals(1, features={"a": bought, "b": declared}).fit(rows),
+        DPMarginals("1/2", features={"a": declared, "b": declared}).fit(rows),
     ]
     merged = merge(fits, people=people)
     assert merged.model_.domain == fits[2].model_.domain
@@ -341,7 +341,7 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
 
 def test_bought_bounds_that_differ_are_refused_with_a_remedy():
     rows = np.random.default_rng(0).uniform(0, 9, (50, 1))
-    one, two = (DPMarginals(1, bounds=PrivateBounds(outer=(-1e6, 1e6))).fit(rows) for _ in range(2))
+    one, two = (DPMarginals(1, features=PrivateBounds(outer=(-1e6, 1e6))).fit(rows) for _ in range(2))
     assert one.model_.domain != two.model_.domain
     with pytest.raises(
         InvalidParameterError, match=r"differ in their (lower|upper) bounds.*let the others declare them"
@@ -349,16 +349,16 @@ def test_bought_bounds_that_differ_are_refused_with_a_remedy():
         merge([one, two], people="disjoint")
 
 
-@pytest.mark.parametrize("holder", ["dense", "sparse"])
-def test_a_merged_grid_gives_an_estimator(holder):
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_a_merged_grid_gives_an_estimator(kind):
     rows = np.random.default_rng(0).uniform(size=(300, 2))
-    fits = [DPGridKNN(1, bounds=(0, 1), bins=8, holder=holder, sparse_size=5).fit(rows) for _ in range(2)]
+    fits = [DPGridKNN(1, features=(0, 1), bins=8, counts=kind, sparse_size=5).fit(rows) for _ in range(2)]
     merged = merge(fits, people="disjoint")
-    assert merged.estimator().get_params()["holder"] == holder
+    assert merged.estimator().get_params()["counts"] == kind
     listed = (
-        {} if holder == "dense" else [dict(zip(cell_numbers(f.model_.counts.ids), f.model_.counts.noisy)) for f in fits]
+        {} if kind == "dense" else [dict(zip(cell_numbers(f.model_.counts.ids), f.model_.counts.noisy)) for f in fits]
     )
-    if holder == "sparse":
+    if kind == "sparse":
         total = dict(zip(cell_numbers(merged.model_.counts.ids), merged.model_.counts.noisy))
         assert total == {c: listed[0].get(c, 0) + listed[1].get(c, 0) for c in {*listed[0], *listed[1]}}
         with pytest.raises(TypeError, match="merged sparse releases"):
@@ -370,7 +370,7 @@ def test_a_part_cannot_have_bought_bounds_of_more_features_than_there_are(sensit
     monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
     rows = pd.DataFrame({"a": [1.0], "b": [1.0], "c": ["x"]})
     bounds = {"a": PrivateBounds(outer=(-9, 9)), "b": PrivateBounds(outer=(-9, 9)), "c": Category(["x", "y"])}
-    fits = [DPMarginals(1, bounds=bounds).fit(rows) for _ in range(2)]
+    fits = [DPMarginals(1, features=bounds).fit(rows) for _ in range(2)]
     path = merge(fits, people="disjoint").save(tmp_path / "m")
 
     def change(manifest):

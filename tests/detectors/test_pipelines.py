@@ -61,7 +61,7 @@ def prepared(kind):
 
 
 def pipeline_of(kind, make):
-    detector = make(bounds=BOUNDS, categories=CATEGORIES, missing=["age", "smokes"])
+    detector = make(features=BOUNDS, categories=CATEGORIES, missing=["age", "smokes"])
     return Pipeline([("public", prepared(kind)), ("detector", detector)])
 
 
@@ -130,7 +130,7 @@ def test_a_step_that_loses_or_swaps_columns_is_noticed(kind):
 
 
 def test_arrays_between_the_steps_work_by_place():
-    steps = Pipeline([("halve", FunctionTransformer(lambda X: X / 2)), ("detector", DPMarginals(2, bounds=(0, 1)))])
+    steps = Pipeline([("halve", FunctionTransformer(lambda X: X / 2)), ("detector", DPMarginals(2, features=(0, 1)))])
     rows = RANDOM.uniform(0, 2, (100, 3))
     assert (steps.fit(rows).score_samples(rows) == steps["detector"].score_samples(rows / 2)).all()
 
@@ -143,7 +143,7 @@ def detectors():
     table = {**COLUMNS, "log_dose": np.log(COLUMNS["dose"])}
     frame = pd.DataFrame({name: table[name] for name in ("age", "log_dose", "smokes", "stage")})
     return {
-        (name, missing): make(bounds=BOUNDS, categories=CATEGORIES, missing=cells).fit(frame)
+        (name, missing): make(features=BOUNDS, categories=CATEGORIES, missing=cells).fit(frame)
         for name, make in DETECTORS.items()
         for missing, cells in {"some": ["age", "smokes"], "all": "cell"}.items()
     }

@@ -23,10 +23,10 @@ POINTS = np.concatenate([RANDOM.normal(size=(90, 3)), RANDOM.uniform(3.5, 5, siz
 OUTLYING = np.arange(100) >= 90
 
 MAKERS = {
-    "DPForest": lambda: DPForest(4, bounds=(-6, 6), n_hint=1000, target_fpr=0.05),
-    "another DPForest": lambda: DPForest(4, bounds=(-6, 6), n_hint=1000, tree_seed=1, target_fpr=0.05),
-    "DPMarginals": lambda: DPMarginals(4, bounds=(-6, 6), target_fpr=0.05),
-    "DPGridKNN": lambda: DPGridKNN(4, bounds=(-6, 6), bins=5, target_fpr=0.05),
+    "DPForest": lambda: DPForest(4, features=(-6, 6), n_rows_hint=1000, target_fpr=0.05),
+    "another DPForest": lambda: DPForest(4, features=(-6, 6), n_rows_hint=1000, tree_seed=1, target_fpr=0.05),
+    "DPMarginals": lambda: DPMarginals(4, features=(-6, 6), target_fpr=0.05),
+    "DPGridKNN": lambda: DPGridKNN(4, features=(-6, 6), bins=5, target_fpr=0.05),
     "Forest": lambda: Forest((-6, 6), target_fpr=0.05),
     "KNN": lambda: KNN((-6, 6), target_fpr=0.05),
 }
@@ -113,7 +113,7 @@ def test_a_fit_leaves_the_detector_that_was_passed_alone():
 
 
 def test_parameters_reach_through_to_the_detector():
-    adapter = PyODAdapter(DPForest(1, bounds=(0, 1), n_trees=3, depth=4))
+    adapter = PyODAdapter(DPForest(1, features=(0, 1), n_trees=3, depth=4))
     assert adapter.get_params()["detector__epsilon"] == 1
     adapter.set_params(detector__n_trees=5, detector__epsilon=2)
     assert (adapter.detector.n_trees, adapter.detector.epsilon) == (5, 2)
@@ -144,7 +144,7 @@ def test_what_is_not_fitted_or_no_detector_is_refused():
         with pytest.raises(InvalidParameterError, match="detector must be"):
             use(POINTS)
     with pytest.raises(ThresholdNotSetError):
-        PyODAdapter(DPMarginals(1, bounds=(-6, 6))).fit(ROWS).predict(POINTS)
+        PyODAdapter(DPMarginals(1, features=(-6, 6))).fit(ROWS).predict(POINTS)
 
 
 def test_it_works_in_a_pipeline_with_names():
@@ -152,7 +152,7 @@ def test_it_works_in_a_pipeline_with_names():
         return X / 2
 
     bounds = dict.fromkeys("abc", (-3, 3))
-    pipeline = make_pipeline(FunctionTransformer(halved), PyODAdapter(DPMarginals(4, bounds=bounds, target_fpr=0.1)))
+    pipeline = make_pipeline(FunctionTransformer(halved), PyODAdapter(DPMarginals(4, features=bounds, target_fpr=0.1)))
     frame = pd.DataFrame(POINTS, columns=list("abc"))
     pipeline.fit(pd.DataFrame(ROWS, columns=list("abc")))
     own = pipeline[-1].detector_

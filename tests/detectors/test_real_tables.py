@@ -35,7 +35,7 @@ from shared_data import needs_data
 
 BOUNDS = {"age": (0, 120), "sex": Category(["f", "m"]), "stage": Category([1, 2, 3], ordered=True), "dose": (0, 10)}
 MISSING = ["age", "sex", "stage"]
-REAL = {"bounds": BOUNDS, "missing": MISSING}
+REAL = {"features": BOUNDS, "missing": MISSING}
 PAIRS = {
     "grid": (DPGridKNN, GridKNN, {"bins": 4, "k": 5}),
     "forest": (DPForest, Forest, {"n_trees": 6, "depth": 6}),
@@ -100,7 +100,7 @@ def test_every_kind_of_table_gives_the_same_counts_and_scores(kind):
 @EACH
 def test_a_model_of_all_kinds_survives_its_file(kind, tmp_path):
     bought = {**BOUNDS, "dose": PrivateBounds(share=0.2, outer=(0, 1e6))}
-    fitted = private(kind, bounds=bought, target_fpr=0.1).fit(table())
+    fitted = private(kind, features=bought, target_fpr=0.1).fit(table())
     points = table(50, 1)
     again = load(fitted.save(tmp_path / "m"))
     assert (again.outlier_scores(points) == fitted.outlier_scores(points)).all()
@@ -116,7 +116,7 @@ def test_a_model_of_all_kinds_survives_its_file(kind, tmp_path):
 
 @EACH
 def test_no_rows_is_a_fit_like_any_other(kind):
-    fitted = private(kind, bounds={**BOUNDS, "dose": PrivateBounds()}, person=None).fit(table()[:0])
+    fitted = private(kind, features={**BOUNDS, "dose": PrivateBounds()}, person=None).fit(table()[:0])
     assert np.isfinite(fitted.outlier_scores(table(20, 1))).all()
 
 
@@ -166,8 +166,8 @@ def test_rare_levels_and_gaps_are_outlying():
         [["f", 1, 50], ["m", 2, 45], ["x", 1, 50], ["f", 3, 50], ["f", 1, np.nan], ["f", 1, 95]], columns=list(bounds)
     )
     for make in (
-        DPForest(1, bounds=bounds, missing=["age"], n_hint=3000),
-        DPMarginals(1, bounds=bounds, missing=["age"]),
+        DPForest(1, features=bounds, missing=["age"], n_rows_hint=3000),
+        DPMarginals(1, features=bounds, missing=["age"]),
     ):
         scores = make.fit(rows).outlier_scores(points)
         assert scores[:2].max() < scores[2:].min()
@@ -185,7 +185,7 @@ def test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen(kind, re
     monkeypatch.setattr(fit, "buy_bounds", lambda counts, rate, source: used.append(rate) or real(counts, rate, source))
     bounds = {"a": PrivateBounds(share=0.25, outer=(-5, 5)), "b": (0, 1), "c": PrivateBounds(share=0.25, outer=(0, 9))}
     own = PAIRS[kind][2]
-    made = PAIRS[kind][0](2, bounds=bounds, neighbours=relation, rows_per_person=3, target_fpr=0.1, **own)
+    made = PAIRS[kind][0](2, features=bounds, neighbours=relation, rows_per_person=3, target_fpr=0.1, **own)
     model = made.fit(np.random.default_rng(0).uniform(size=(100, 3))).model_
     paid = {charge.purpose: charge for charge in model.charges}
     assert list(paid) == ["bounds", "counts", "threshold"]
@@ -201,14 +201,14 @@ def test_only_bought_bounds_are_read_from_rows_and_they_lie_within_their_outer_r
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(37, 0.5, 20_000), rng.normal(0, 1, 20_000)])
     bounds = {"celsius": PrivateBounds(outer=(0, 1000)), "z": (-3, 3)}
-    domain = DPMarginals(5, bounds=bounds).fit(rows).model_.domain
+    domain = DPMarginals(5, features=bounds).fit(rows).model_.domain
     assert (domain.lower[1], domain.upper[1]) == (-3, 3)
     assert 0 <= domain.lower[0] < 36 < 38 < domain.upper[0] < 60
     assert domain.outer == ((0, 1000), None)
 
 
 def test_bounds_for_all_features_and_the_rows_that_they_do_not_need():
-    fitted = DPForest(5, bounds=PrivateBounds(outer=(-1e4, 1e4)), n_hint=5000)
+    fitted = DPForest(5, features=PrivateBounds(outer=(-1e4, 1e4)), n_rows_hint=5000)
     rng = np.random.default_rng(0)
     rows, points = rng.normal(size=(5000, 3)), np.concatenate([rng.normal(size=(200, 3)), rng.normal(6, 1, (20, 3))])
     scores = fitted.fit(rows).outlier_scores(points)
@@ -221,15 +221,15 @@ def test_shares_must_agree_and_leave_something_for_the_counts(monkeypatch):
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     two = {"a": PrivateBounds(share=0.1), "b": PrivateBounds(share=0.2)}
     with pytest.raises(InvalidParameterError, match=r"share must be the same in every PrivateBounds.*\[0.1, 0.2\]"):
-        DPMarginals(1, bounds=two).fit(np.zeros((2, 2)))
+        DPMarginals(1, features=two).fit(np.zeros((2, 2)))
     with pytest.raises(InvalidParameterError, match=r"leave nothing of epsilon for the counts"):
-        DPMarginals(1, bounds=PrivateBounds(share=0.97), target_fpr=0.1).fit(np.zeros((2, 2)))
+        DPMarginals(1, features=PrivateBounds(share=0.97), target_fpr=0.1).fit(np.zeros((2, 2)))
     with pytest.raises(InvalidParameterError, match=r"epsilon is too small"):
-        DPMarginals("1e-8", bounds=PrivateBounds(share=1e-4)).fit(np.zeros((2, 2)))
+        DPMarginals("1e-8", features=PrivateBounds(share=1e-4)).fit(np.zeros((2, 2)))
 
 
 def test_twins_take_exact_quantiles_and_say_so():
-    twin = Marginals(bounds=PrivateBounds(outer=(0, 100))).fit(np.linspace(10, 20, 1001)[:, np.newaxis])
+    twin = Marginals(features=PrivateBounds(outer=(0, 100))).fit(np.linspace(10, 20, 1001)[:, np.newaxis])
     assert twin.model_.charges == ()
     assert twin.privacy_statement().bounds_source == "bought for all features (nothing here is private)"
     assert 0 <= twin.model_.domain.lower[0] <= 12.5
@@ -266,7 +266,7 @@ def test_a_features_file_of_all_kinds_serves_every_way_in(tmp_path):
     file = str(tmp_path / "f.toml")
     names = list(BOUNDS)
     assert Bounds.of(file).domain(4, names) == Bounds.of(BOUNDS, missing=MISSING).domain(4, names)
-    assert detector(epsilon=1, features=file, n_hint=500).fit(table()).model_.partition.name == "mixed-trees"
+    assert detector(epsilon=1, features=file, n_rows_hint=500).fit(table()).model_.partition.name == "mixed-trees"
     result = CliRunner().invoke(app, ["plan", "--rows", "300", "--features", file, "--epsilon", "1"])
     assert result.exit_code == 0, result.output
 
@@ -338,7 +338,7 @@ def test_the_documented_tables_are_fitted_scored_and_explained_from_the_command_
         model,
     ]
     for command in (
-        [*fit, "--n-hint", "100" if name == "lymphography" else "20000"],
+        [*fit, "--n-rows-hint", "100" if name == "lymphography" else "20000"],
         ["score", model, str(tmp_path / "points.csv"), "-o", str(tmp_path / "scores.csv")],
         ["explain", model, str(tmp_path / "points.csv"), "-o", str(tmp_path / "why.png")],
     ):

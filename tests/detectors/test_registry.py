@@ -1,29 +1,22 @@
 """The default detector: by public numbers alone."""
 
-import inspect
-
 import numpy as np
 import pytest
 
 import dpoutlier
 from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals
-from dpoutlier.detectors.registry import choose
 from dpoutlier.exceptions import InvalidParameterError
 
 RANGES = {"age": (0, 120), "bmi": (10, 80), "pulse": (20, 250), "dose": (0, 9)}
-
-
-def test_only_public_numbers_are_asked():
-    assert list(inspect.signature(choose).parameters) == ["n_features", "n_hint", "epsilon"]
 
 
 @pytest.mark.parametrize(
     ("name", "expected"), [("forest", DPForest), ("marginals", DPMarginals), ("grid", DPGridKNN), ("auto", DPForest)]
 )
 def test_a_detector_by_name(name, expected):
-    found = dpoutlier.detector(name, epsilon=0.5, features=RANGES, n_hint=5000, target_fpr=0.1)
+    found = dpoutlier.detector(name, epsilon=0.5, features=RANGES, n_rows_hint=5000, target_fpr=0.1)
     assert type(found) is expected
-    assert (found.epsilon, found.n_hint, found.target_fpr) == (0.5, 5000, 0.1)
+    assert (found.epsilon, found.n_rows_hint, found.target_fpr) == (0.5, 5000, 0.1)
     rows = np.random.default_rng(0).uniform(size=(300, 4)) * [120, 80, 250, 9]
     assert found.fit(rows).guarantee_.private
 
@@ -34,18 +27,14 @@ def test_ranges_in_every_form(tmp_path):
     for features in (path, str(path), {"a": (0, 1), "b": (0, 2)}, Bounds([0, 0], [1, 2], ["a", "b"]), ([0, 0], [1, 2])):
         found = dpoutlier.detector(epsilon=1, features=features)
         assert found.fit([[0.5, 1.5]]).model_.domain.upper == (1.0, 2.0)
-        assert found.n_hint == "buy"
-    assert dpoutlier.detector(epsilon=1, features=3, bounds=(0, 1)).fit([[0.5] * 3]).n_features_in_ == 3
+        assert found.n_rows_hint == "estimate"
+    assert dpoutlier.detector(epsilon=1, features=(0, 1)).fit([[0.5] * 3]).n_features_in_ == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"features": 3}, "is a number only; give bounds= as well"),
-        ({"features": (0, 1)}, "features must be the range of each feature"),
-        ({"features": RANGES, "bounds": (0, 1)}, "give the ranges once"),
         ({"features": None}, "bounds are required"),
-        ({"features": 0, "bounds": (0, 1)}, "features must be a whole number of at least 1"),
         ({"features": RANGES, "name": "tree"}, "name must be one of 'auto', 'forest', 'marginals', 'grid'"),
         ({"features": RANGES, "epsilon": -1}, "epsilon must be a positive number"),
     ],
@@ -63,23 +52,23 @@ def test_what_a_detector_does_not_take_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "n_trees='auto' and depth='auto' need n_hint"),
-        ({"n_trees": "many", "n_hint": 5}, "n_trees must be 'auto' or a whole number, got 'many'"),
-        ({"depth": "deep", "n_hint": 5}, "depth must be 'auto' or a whole number, got 'deep'"),
+        ({"n_rows_hint": None}, "n_trees='auto' and depth='auto' need n_rows_hint"),
+        ({"n_trees": "many", "n_rows_hint": 5}, "n_trees must be 'auto' or a whole number, got 'many'"),
+        ({"depth": "deep", "n_rows_hint": 5}, "depth must be 'auto' or a whole number, got 'deep'"),
         ({"n_trees": 0, "depth": 3}, "n_trees must be a whole number of at least 1"),
         ({"n_trees": 2.5, "depth": 3}, "n_trees must be a whole number"),
-        ({"n_hint": 10, "subspace": "two"}, "subspace must be a number of features"),
-        ({"n_hint": 10, "subspace": []}, "subspace must be a number of features"),
-        ({"n_hint": 10, "subspace": [2, 0]}, "subspace must be a whole number of at least 1"),
-        ({"n_hint": 10, "tree_seed": -1}, "tree_seed must be a whole number from 0"),
-        ({"n_hint": 10, "tree_seed": None}, "tree_seed must be a whole number from 0"),
+        ({"n_rows_hint": 10, "subspace": "two"}, "subspace must be a number of features"),
+        ({"n_rows_hint": 10, "subspace": []}, "subspace must be a number of features"),
+        ({"n_rows_hint": 10, "subspace": [2, 0]}, "subspace must be a whole number of at least 1"),
+        ({"n_rows_hint": 10, "tree_seed": -1}, "tree_seed must be a whole number from 0"),
+        ({"n_rows_hint": 10, "tree_seed": None}, "tree_seed must be a whole number from 0"),
         ({"n_trees": 4096, "depth": 12}, "leaves, and at most 4,194,304"),
-        ({"n_hint": 0}, "n_hint must be a public guess"),
-        ({"n_hint": 10, "epsilon": 1e-9}, "epsilon is too small"),
+        ({"n_rows_hint": 0}, "n_rows_hint must be a public guess"),
+        ({"n_rows_hint": 10, "epsilon": 1e-9}, "epsilon is too small"),
     ],
 )
 def test_bad_arguments_of_a_forest(arguments, message, monkeypatch):
-    detector = DPForest(**{"epsilon": 1, "bounds": (0, 1), **arguments})
+    detector = DPForest(**{"epsilon": 1, "features": (0, 1), **arguments})
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)  # refused before any row is read
     with pytest.raises(InvalidParameterError, match=message):
         detector.fit(np.zeros((3, 30)))
@@ -96,10 +85,10 @@ def test_bad_arguments_of_a_forest(arguments, message, monkeypatch):
 )
 def test_bad_bins_of_marginals(bins, message):
     with pytest.raises(InvalidParameterError, match=message):
-        DPMarginals(1, bounds=(0, 1), bins=bins).fit(np.zeros((3, 2)))
+        DPMarginals(1, features=(0, 1), bins=bins).fit(np.zeros((3, 2)))
 
 
 def test_marginals_buy_nothing_that_they_do_not_use():
-    model = DPMarginals(1, bounds=(0, 1), n_hint="buy").fit(np.zeros((3, 2))).model_
+    model = DPMarginals(1, features=(0, 1), n_rows_hint="estimate").fit(np.zeros((3, 2))).model_
     assert [charge.purpose for charge in model.charges] == ["counts"]
-    assert model.n_hint is None
+    assert model.n_rows_hint is None

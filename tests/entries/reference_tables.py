@@ -19,7 +19,7 @@ LEVELS = ["low", "high"]
 MOST = 2
 """Rows of a person that are counted."""
 FEATURES = {
-    "bounds": {"a": (0, 10)},
+    "features": {"a": (0, 10)},
     "categories": {"b": LEVELS, "c": Category([1, 2, 3], ordered=True)},
     "missing": ["a", "b"],
 }

@@ -94,8 +94,8 @@ def scenario(name: str, *covers: str, **more: Any) -> Callable[[Any], Any]:
 MAKERS: dict[str, Callable[..., Any]] = {
     "DPForest": lambda **more: DPForest(1, n_trees=3, depth=4, **more),
     "DPGridKNN": lambda **more: DPGridKNN(1, bins=3, k=3, **more),
-    "DPGridKNN keyed": lambda **more: DPGridKNN(1, bins=3, k=3, holder="keyed", **more),
-    "DPGridKNN sparse": lambda **more: DPGridKNN(1, bins=3, k=3, holder="sparse", sparse_size=20, **more),
+    "DPGridKNN keyed": lambda **more: DPGridKNN(1, bins=3, k=3, counts="keyed", **more),
+    "DPGridKNN sparse": lambda **more: DPGridKNN(1, bins=3, k=3, counts="sparse", sparse_size=20, **more),
     "DPMarginals": lambda **more: DPMarginals(1, bins=3, **more),
 }
 TWINS: dict[str, Callable[..., Any]] = {
@@ -163,7 +163,9 @@ def adapted(rows, place):
 
 @walking("walk over bought bounds", "DPForest", "PrivateBounds", slow=True)
 def bought(rows, place):
-    return fitted("DPForest", rows, place, n_hint="buy", bounds={"a": PrivateBounds(share=0.2, outer=(-1000, 1000))})
+    return fitted(
+        "DPForest", rows, place, n_rows_hint="estimate", features={"a": PrivateBounds(share=0.2, outer=(-1000, 1000))}
+    )
 
 
 for _twin in TWINS:
@@ -241,7 +243,7 @@ for _form in ARRAYS:
         f"fit from {_form}", f"rows in {_form.partition(' ')[0]}", people=False, even=True, slow=_form != "ndarray"
     )(
         lambda rows, place, form=_form: [
-            shown(MAKERS[maker](neighbours=place.neighbours, bounds=([0, 0], [10, 4])).fit(ARRAYS[form](rows)))
+            shown(MAKERS[maker](neighbours=place.neighbours, features=([0, 0], [10, 4])).fit(ARRAYS[form](rows)))
             for maker in ("DPForest", "DPGridKNN", "DPMarginals")
         ]
     )
@@ -261,8 +263,8 @@ def twins(rows, place):
 
 @scenario("a fit by name, through PyOD's polarity", "dpoutlier.detector", "PyODAdapter.fit")
 def by_name(rows, place):
-    declared = Bounds.of(FEATURES["bounds"], FEATURES["categories"], FEATURES["missing"])
-    more = {"n_hint": 100, "neighbours": place.neighbours, "person": "who", "rows_per_person": MOST}
+    declared = Bounds.of(FEATURES["features"], FEATURES["categories"], FEATURES["missing"])
+    more = {"n_rows_hint": 100, "neighbours": place.neighbours, "person": "who", "rows_per_person": MOST}
     unfitted = dpoutlier.detector("marginals", epsilon=1, features=declared, bins=3, **more)
     adapter = PyODAdapter(unfitted).fit(arrow(rows))
     return [adapter, adapter.detector_, repr(adapter)]
@@ -319,7 +321,7 @@ def _error_of(table: Any) -> Any:
     from frozen_world import texts_of
 
     try:
-        MAKERS["DPMarginals"](bounds={"a": (0, 10)}).fit(table)
+        MAKERS["DPMarginals"](features={"a": (0, 10)}).fit(table)
     except Exception as error:  # noqa: BLE001 - they are what is looked at
         return texts_of(error)
     return None
@@ -368,10 +370,10 @@ ARGUMENTS: dict[str, list[str]] = {
     ],
     "fit": [
         f"{CSV} {FIT} --output plain --detector marginals --bins 3 --force",
-        f"{CSV} {FIT} --output forest --detector forest {TREES} --n-hint 100 {CHARGED} --target-fpr 0.1 --threshold-share 0.1",
+        f"{CSV} {FIT} --output forest --detector forest {TREES} --n-rows-hint 100 {CHARGED} --target-fpr 0.1 --threshold-share 0.1",
         f"{PARQUET} {FIT} {GRID} --output grid --weighted --distance point --max-depth 3 --max-cells 50 --exhausted as-printed",
-        f"{CSV} {FIT} {GRID} --output sparse --holder sparse --sparse-size 20",
-        f"{CSV} {FIT} {GRID} --output keyed --holder keyed",
+        f"{CSV} {FIT} {GRID} --output sparse --counts sparse --sparse-size 20",
+        f"{CSV} {FIT} {GRID} --output keyed --counts keyed",
         f"{PARQUET} {FIT} --output bought --detector forest",
         f"{CSV} --features features.toml --epsilon 1 --output none --person unknown",
         f"given/none.csv {FIT} --output none",

@@ -56,7 +56,7 @@ def test_no_table_is_kept_when_a_fit_is_done():
         frame, array = arrow(rows).drop_columns("who").to_pandas(), numbers(rows)
         kept += [weakref.ref(frame), weakref.ref(array)]
         detectors.append(make(target_fpr=0.1, **FEATURES).fit(frame))
-        detectors.append(make(target_fpr=0.1, bounds=([0, 0], [10, 4])).fit(array))
+        detectors.append(make(target_fpr=0.1, features=([0, 0], [10, 4])).fit(array))
         del frame, array
     gc.collect()
     assert {one() for one in kept} == {None}

@@ -293,7 +293,7 @@ def test_a_row_that_is_not_charged_for_is_noticed(monkeypatch, pair, tmp_path):
 
 
 def _uncapped(place):
-    return {"neighbours": place.neighbours, "bounds": {"a": (0, 10)}}
+    return {"neighbours": place.neighbours, "features": {"a": (0, 10)}}
 
 
 def _three(rows):
@@ -319,7 +319,7 @@ def test_rows_past_the_cap_in_bought_bounds_are_noticed(monkeypatch, tmp_path):
 
 def _with_bought_bounds(rows, place):
     bounds = {"a": PrivateBounds(share=0.2, outer=(-1000, 1000))}
-    return shown(fitted("DPForest", rows, place, target_fpr=None, bounds=bounds))
+    return shown(fitted("DPForest", rows, place, target_fpr=None, features=bounds))
 
 
 def test_a_release_more_for_more_rows_is_noticed(monkeypatch, pair, tmp_path):

@@ -66,7 +66,7 @@ def test_every_method_is_run_with_its_control_at_each_epsilon_and_seed(rows):
 def test_each_row_is_what_its_name_says(rows):
     """Every method again, from its class, on the rows that it should have seen or on none."""
     split, bounds = split_rows(made("heart"), 1), bounds_widened(made("heart").rows)
-    n_hint, reference = guessed_rows(len(split.reference)), split.reference
+    n_rows_hint, reference = guessed_rows(len(split.reference)), split.reference
     low, high = np.array(bounds.lower), np.array(bounds.upper)
     unit = lambda X: (X - low) / (high - low)  # noqa: E731
 
@@ -76,7 +76,7 @@ def test_each_row_is_what_its_name_says(rows):
             if row.seed is None
             else seed_of("comparison", "heart", 1, {5.0: 5}.get(row.epsilon, row.epsilon), row.seed)
         )
-        common = {"bounds": bounds, "unsafe_seed": seed}
+        common = {"features": bounds, "unsafe_seed": seed}
         seen = reference[:0] if row.control else reference
         match row.method:
             case "KNN":
@@ -86,20 +86,24 @@ def test_each_row_is_what_its_name_says(rows):
             case "Marginals":
                 return Marginals(bounds).fit(seen)
             case "GridKNN":
-                bins = DPGridKNN(row.epsilon, bounds=bounds, n_hint=n_hint).fit(reference[:0]).model_.partition.bins
+                bins = (
+                    DPGridKNN(row.epsilon, features=bounds, n_rows_hint=n_rows_hint)
+                    .fit(reference[:0])
+                    .model_.partition.bins
+                )
                 return GridKNN(bounds, bins=bins, k=10).fit(seen)
             case "DPForest" | "default":
-                return DPForest(row.epsilon, n_hint=n_hint, tree_seed=seed, **common).fit(seen)
+                return DPForest(row.epsilon, n_rows_hint=n_rows_hint, tree_seed=seed, **common).fit(seen)
             case "DPMarginals":
                 return DPMarginals(row.epsilon, **common).fit(seen)
             case "DPGridKNN":
-                return DPGridKNN(row.epsilon, n_hint=n_hint, k=10, max_cells=1000, **common).fit(seen)
+                return DPGridKNN(row.epsilon, n_rows_hint=n_rows_hint, k=10, max_cells=1000, **common).fit(seen)
 
     for row in rows:
         if row.method in SYNTHETIC:
             sample = sample_by_tree if row.method == "synthetic, tree" else sample_by_marginals
             seed = seed_of(row.method, "heart", 1, {5.0: 5}.get(row.epsilon, row.epsilon), row.seed)
-            made_up = sample(Binned.of(unit(reference)), row.epsilon, n_hint, np.random.default_rng(seed))
+            made_up = sample(Binned.of(unit(reference)), row.epsilon, n_rows_hint, np.random.default_rng(seed))
             found = KNN((0.0, 1.0), k=10).fit(made_up).outlier_scores(unit(split.points))
         else:
             with warnings.catch_warnings():

@@ -103,15 +103,15 @@ def _spelled_out(row, name, bounds, bins, n):
     depth = DEPTHS.get(name, (None, 4))[1]
     return DPGridKNN(
         1.25,
-        bounds=bounds,
+        features=bounds,
         bins="auto" if bins is None else bins,
-        n_hint=n,
+        n_rows_hint=n,
         k=10,
         weighted=row.algorithm == "DP Grid-w",
         neighbours="add-or-remove-one" if floating else "replace-one",
         distance="point" if name in {"point", "text", "declared-point"} else "cell",
         exhausted="outlying" if row.variant == "far" or not floating else "as-printed",
-        holder="keyed",
+        counts="keyed",
         max_depth=depth,
         max_cells=10**5 if depth is None else 10**6,
         unsafe_seed=seed_of(row.dataset, row.split, bins, 1.25, row.seed),
@@ -127,12 +127,12 @@ def test_another_rule_from_a_walk_as_printed_is_that_rule(bins, k, weighted, eps
     for exhausted in ("as-printed", "outlying"):
         detector = DPGridKNN(
             epsilon,
-            bounds=bounds,
+            features=bounds,
             bins=bins,
             k=k,
             weighted=weighted,
             exhausted=exhausted,
-            holder="keyed",
+            counts="keyed",
             unsafe_seed=3,
             unsafe_float_laplace=True,
         )

@@ -33,7 +33,7 @@ ROWS = pd.DataFrame(
     }
 )
 FEATURES = {
-    "bounds": {
+    "features": {
         "age": (0, 120),
         "glucose": (40, 400),
         "sex": Category(["f", "m"]),
@@ -55,13 +55,13 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     PLAIN = ROWS[["age"]].assign(two=RNG.normal(0, 1, N))
     FITTED = {
-        "forest": DPForest(2, **FEATURES, n_hint=N, unsafe_seed=0).fit(ROWS),
+        "forest": DPForest(2, **FEATURES, n_rows_hint=N, unsafe_seed=0).fit(ROWS),
         "marginals": DPMarginals(2, **FEATURES, unsafe_seed=0).fit(ROWS),
         "forest's twin": Forest(**FEATURES).fit(ROWS),
         "marginals' twin": Marginals(**FEATURES, bins=7).fit(ROWS),
     }
     GRIDS = {
-        "dense": DPGridKNN(5, **FEATURES, bins=6, holder="dense", unsafe_seed=0).fit(ROWS),
+        "dense": DPGridKNN(5, **FEATURES, bins=6, counts="dense", unsafe_seed=0).fit(ROWS),
         "weighted twin": GridKNN(**FEATURES, bins=6, weighted=True).fit(ROWS),
         "point twin": GridKNN(**FEATURES, bins=6, distance="point", max_depth=None).fit(ROWS),
     }

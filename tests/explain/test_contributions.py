@@ -18,8 +18,8 @@ NAMES = dict.fromkeys("abcdef", (-6, 6))
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     FITTED = {
-        "forest": DPForest(5, bounds=NAMES, n_hint=3000, unsafe_seed=0).fit(ROWS),
-        "marginals": DPMarginals(5, bounds=NAMES, unsafe_seed=0).fit(ROWS),
+        "forest": DPForest(5, features=NAMES, n_rows_hint=3000, unsafe_seed=0).fit(ROWS),
+        "marginals": DPMarginals(5, features=NAMES, unsafe_seed=0).fit(ROWS),
         "forest's twin": Forest(NAMES).fit(ROWS),
         "marginals' twin": Marginals(NAMES).fit(ROWS),
     }
@@ -84,7 +84,7 @@ def test_a_tree_by_hand():
 
 def test_empty_means_not_above_the_floor():
     """At a small epsilon the floor is some hundred rows, and many counts lie between 0 and it."""
-    detector = DPMarginals(0.02, bounds=NAMES).fit(ROWS)
+    detector = DPMarginals(0.02, features=NAMES).fit(ROWS)
     model = detector.model_
     points = np.random.default_rng(1).uniform(-6, 6, (50, 6))
     counts = model.counts.counts[model.partition.cells(Rows(points, model.domain)[:])[:, :, 1].astype(int)]
@@ -109,7 +109,7 @@ def test_no_points_and_no_rows():
 def test_a_grid_explains_by_distances():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = DPGridKNN(5, bounds=NAMES, bins=6, max_depth=None, unsafe_seed=0).fit(ROWS).explain(POINTS)
+        found = DPGridKNN(5, features=NAMES, bins=6, max_depth=None, unsafe_seed=0).fit(ROWS).explain(POINTS)
     assert found.contributions[1, 2] == found.contributions[1].max() > 0
     assert found.typical_score == 0
     np.testing.assert_allclose(found.contributions.sum(axis=1), found.scores)

@@ -71,17 +71,17 @@ def test_cells_come_in_the_order_of_the_definition(drawn, max_depth):
 @settings(max_examples=200, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 3, 12]))
 def test_the_parts_are_those_of_the_definition(listed, drawn, rule, seed, spread):
-    """Where holders list their cells, the walk that is explained knows of no other."""
+    """Where kinds_of_counts list their cells, the walk that is explained knows of no other."""
     bins, axes, points = drawn
     grid, positions = grid_of(bins, axes), np.array(points, np.uint32)
     noisy = np.random.default_rng(seed).integers(-spread, spread + 1, grid.n_cells)
-    holder = DenseCounts(noisy)
+    released = DenseCounts(noisy)
     if listed:
         noisy, rule = noisy.clip(0), {**rule, "max_cells": grid.n_cells}
-        holder = ExactCounts(cell_ids(np.flatnonzero(noisy)), noisy[noisy > 0])
+        released = ExactCounts(cell_ids(np.flatnonzero(noisy)), noisy[noisy > 0])
     scorer = NearestCells(**rule)
-    walks = scorer.walk(positions, grid, holder)
-    found = nearest_regions(positions, grid, holder, scorer, walks)
+    walks = scorer.walk(positions, grid, released)
+    found = nearest_regions(positions, grid, released, scorer, walks)
     for i, point in enumerate(points):
         score, total, visited = naive.score(point, bins, lambda number: int(noisy[number]), **rule, axes=axes)
         cells = naive.visiting_order(point, bins, rule["max_depth"], axes)[:visited]
@@ -89,14 +89,14 @@ def test_the_parts_are_those_of_the_definition(listed, drawn, rule, seed, spread
         assert walks.gathered[i] == total == sum(counts)
         gathered = total >= rule["k"]
         expected = naive_parts(point, bins, axes, cells, counts, rule, gathered=gathered)
-        order = order_of_walk(positions[i], grid, holder, scorer, int(walks.visited[i]), gathered=gathered)
-        exact = parts_of_score(order, grid, holder, scorer, gathered=gathered)
+        order = order_of_walk(positions[i], grid, released, scorer, int(walks.visited[i]), gathered=gathered)
+        exact = parts_of_score(order, grid, released, scorer, gathered=gathered)
         assert exact == expected
         assert float(sum(exact)) == score == walks.scores[i]
         assert found.parts[i].tolist() == [float(part) for part in expected]
 
 
-def holders(grid, seed):
+def kinds_of_counts(grid, seed):
     """One of each kind over the same few exact rows."""
     rng = np.random.default_rng(seed)
     numbers = sorted({int(n) for n in rng.integers(0, min(grid.n_cells, 2**40), 30)})
@@ -119,7 +119,7 @@ def test_every_holder_is_explained_by_its_own_counts(kind, weighted, times, max_
     grid, rng = Grid((5, 5, 4) * times, axes), np.random.default_rng(1)
     assert (grid.n_cells > 2**64) == (times > 1)
     positions = rng.integers(0, 2**32, (6, grid.n_features), dtype=np.uint32)
-    counts = holders(grid, 0)[kind]
+    counts = kinds_of_counts(grid, 0)[kind]
     scorer = NearestCells(k=6, weighted=weighted, max_cells=400, max_depth=max_depth)
     walks = scorer.walk(positions, grid, counts)
     found = nearest_regions(positions, grid, counts, scorer, walks)
@@ -162,13 +162,13 @@ def test_the_usual_cell_is_the_nearest_of_those_that_score_least(listed, drawn, 
     bins, axes, points = drawn
     grid = Grid(tuple(bins), plain([Axis(*axis) for axis in axes]))
     counts = np.random.default_rng(seed).integers(-2, 5, grid.n_cells)
-    holder = DenseCounts(counts)
+    released = DenseCounts(counts)
     if listed:
         counts, rule = counts.clip(0), {**rule, "max_cells": grid.n_cells}
-        holder = ExactCounts(cell_ids(np.flatnonzero(counts)), counts[counts > 0])
+        released = ExactCounts(cell_ids(np.flatnonzero(counts)), counts[counts > 0])
     positions, scorer = np.array(points, np.uint32), NearestCells(**rule)
-    walks = scorer.walk(positions, grid, holder)
-    found = nearest_regions(positions, grid, holder, scorer, walks)
+    walks = scorer.walk(positions, grid, released)
+    found = nearest_regions(positions, grid, released, scorer, walks)
     for i, point in enumerate(points):
         home = naive.home_of(point, bins, axes)
         if counts[naive.number_of(home, bins, axes)] >= rule["k"]:

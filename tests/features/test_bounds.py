@@ -246,7 +246,7 @@ def test_a_fit_with_everything_at_once(share):
         }
     )
     bounds = {**EVERYTHING, "income": PrivateBounds(share, (0, 1e6))}
-    fitted = DPForest(epsilon=2, bounds=bounds, missing="cell", n_trees=3, n_hint=300).fit(table)
+    fitted = DPForest(epsilon=2, features=bounds, missing="cell", n_trees=3, n_rows_hint=300).fit(table)
     assert fitted.feature_names_in_.tolist() == ["income", "stage", "sex", "age"]
     assert np.isfinite(fitted.score_samples(table)).all()
 

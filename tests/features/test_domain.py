@@ -93,7 +93,7 @@ def test_a_features_file_that_does_not_exist(tmp_path):
 )
 def test_bounds_that_cannot_be_used_are_refused_before_any_row_is_read(bounds, message):
     with pytest.raises(InvalidParameterError, match=message):
-        DPGridKNN(1, bounds=bounds, bins=2).fit([[1, 2], [3, 4]])
+        DPGridKNN(1, features=bounds, bins=2).fit([[1, 2], [3, 4]])
 
 
 def test_bounds_and_columns_must_match():

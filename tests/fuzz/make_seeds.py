@@ -43,31 +43,35 @@ LEVELS = {"c": Category(["f", "m"]), "s": Category([1, 2, 3], ordered=True)}
 
 def models(folder):
     """Small model files of every kind, by name."""
-    mixed = {"bounds": {"x": (0, 1)}, "categories": LEVELS, "missing": ["x"]}
+    mixed = {"features": {"x": (0, 1)}, "categories": LEVELS, "missing": ["x"]}
     ledger = Ledger.create(folder / "budget.ledger")
     ledger.open_budget("patients", 3)
-    forests = [DPForest(e, bounds=NAMED, n_trees=2, depth=3).fit(ROWS) for e in ("1/3", "1/2")]
+    forests = [DPForest(e, features=NAMED, n_trees=2, depth=3).fit(ROWS) for e in ("1/3", "1/2")]
     people = pa.table({"x": ROWS[:, 0], "id": [str(i // 2) for i in range(40)]})
     made = {
-        "grid-dense": DPGridKNN("1/3", bounds=NAMED, bins=[2, 3], target_fpr=0.1),
-        "grid-keyed": DPGridKNN(0.3, bounds=NAMED, bins=7, holder="keyed", rows_per_person=2, max_depth=None),
-        "grid-keyed-wide-noise": DPGridKNN("1/5000", bounds=NAMED, bins=3, holder="keyed"),
-        "grid-sparse": DPGridKNN(1, bounds=NAMED, bins=1000, holder="sparse", sparse_size=50, target_fpr=0.1),
-        "grid-bought-rows": DPGridKNN(0.3, bounds=NAMED, n_hint="buy", bins=3, weighted=True, distance="point"),
-        "forest": DPForest("1/3", bounds=NAMED, n_trees=3, depth=4, subspace=(1, 2), tree_seed=7, target_fpr=0.1),
-        "forest-charged": DPForest(1, bounds=(0, 1), n_trees=2, depth=3, ledger=ledger, dataset="patients"),
-        "marginals": DPMarginals(0.3, bounds=NAMED, bins=[3, 5], neighbours="replace-one", target_fpr=0.1),
-        "marginals-bought-bounds": DPMarginals(1, bounds={"x": PrivateBounds(outer=(-10, 10)), "y": (0, 1)}, bins=3),
+        "grid-dense": DPGridKNN("1/3", features=NAMED, bins=[2, 3], target_fpr=0.1),
+        "grid-keyed": DPGridKNN(0.3, features=NAMED, bins=7, counts="keyed", rows_per_person=2, max_depth=None),
+        "grid-keyed-wide-noise": DPGridKNN("1/5000", features=NAMED, bins=3, counts="keyed"),
+        "grid-sparse": DPGridKNN(1, features=NAMED, bins=1000, counts="sparse", sparse_size=50, target_fpr=0.1),
+        "grid-bought-rows": DPGridKNN(
+            0.3, features=NAMED, n_rows_hint="estimate", bins=3, weighted=True, distance="point"
+        ),
+        "forest": DPForest("1/3", features=NAMED, n_trees=3, depth=4, subspace=(1, 2), tree_seed=7, target_fpr=0.1),
+        "forest-charged": DPForest(1, features=(0, 1), n_trees=2, depth=3, ledger=ledger, dataset="patients"),
+        "marginals": DPMarginals(0.3, features=NAMED, bins=[3, 5], neighbours="replace-one", target_fpr=0.1),
+        "marginals-bought-bounds": DPMarginals(1, features={"x": PrivateBounds(outer=(-10, 10)), "y": (0, 1)}, bins=3),
         "twin-grid": GridKNN(NAMED, bins=3, target_fpr=0.2, exhausted="as-printed"),
         "twin-forest": Forest(NAMED, n_trees=2, depth=3),
-        "grid-seeded": DPGridKNN(1, bounds=NAMED, bins=3, unsafe_seed=3),
+        "grid-seeded": DPGridKNN(1, features=NAMED, bins=3, unsafe_seed=3),
     }
     found = {name: one.fit(ROWS) for name, one in made.items()}
     found["merged"] = merge(forests, people="disjoint")
     found["forest-mixed"] = DPForest(1, n_trees=2, depth=3, **mixed).fit(MIXED)
     found["grid-mixed"] = DPGridKNN(1, bins=3, **mixed).fit(MIXED)
     found["marginals-mixed"] = DPMarginals(1, bins=3, **mixed).fit(MIXED)
-    found["marginals-person"] = DPMarginals(1, bounds={"x": (0, 1)}, bins=3, person="id", rows_per_person=2).fit(people)
+    found["marginals-person"] = DPMarginals(1, features={"x": (0, 1)}, bins=3, person="id", rows_per_person=2).fit(
+        people
+    )
     return {name: one.save(folder / name).read_bytes() for name, one in found.items()}
 
 

@@ -218,7 +218,7 @@ def _manifest(manifest, rng):
             "merged",
             "receipt",
             "score_histogram",
-            "n_hint",
+            "n_rows_hint",
         )
         if key in manifest
     ]

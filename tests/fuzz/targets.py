@@ -120,7 +120,7 @@ def _rows():
 
 def _declared():
     return {
-        "bounds": {"age": (0, 100), "crp": (0, 1)},
+        "features": {"age": (0, 100), "crp": (0, 1)},
         "categories": {"sex": Category(["f", "m"]), "stage": Category([1, 2, 3], ordered=True)},
         "missing": ["crp"],
     }
@@ -132,7 +132,7 @@ def _detectors():
     seeded = UnsafeSeededBytes(1)
     with _instead(SystemBytes, read=lambda _, n: seeded.read(n)):
         named = DPMarginals(1, bins=4, target_fpr=0.1, **_declared()).fit(_rows())
-        nameless = DPForest(1, bounds=(0, 1), n_trees=3, depth=4).fit(np.random.default_rng(0).uniform(size=(60, 2)))
+        nameless = DPForest(1, features=(0, 1), n_trees=3, depth=4).fit(np.random.default_rng(0).uniform(size=(60, 2)))
     return [FittedDetector(one.model_, "", 1) for one in (named, nameless)]
 
 

@@ -86,7 +86,7 @@ def refusal(status, code="unavailable", message="come back later", **headers):
 
 def described(release, rows=3, **changes):
     """What a server tells of marginals of one feature, with a limit of so many rows."""
-    detector = DPMarginals(1, bounds={"age": (0, 100)}, bins=3).fit([[3.0]])
+    detector = DPMarginals(1, features={"age": (0, 100)}, bins=3).fit([[3.0]])
     statement = detector.privacy_statement()
     feature = {"name": "age", "kind": "number", "lower": 0.0, "upper": 100.0, "levels": None, "ordered": None}
     return {

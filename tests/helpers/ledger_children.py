@@ -42,7 +42,7 @@ def fit(folder, number):
     app(
         [
             *("fit", str(folder / "rows.csv"), "--features", str(folder / "features.toml"), "--epsilon", "1/100"),
-            *("--n-hint", "1000", "-o", str(folder / f"model-{number}")),
+            *("--n-rows-hint", "1000", "-o", str(folder / f"model-{number}")),
             *("--ledger", str(folder / "budget.ledger"), "--dataset", "patients"),
         ]
     )
@@ -69,7 +69,7 @@ def race(folder, rounds):
 
     def spend(path, start):
         rows = np.full((10, 2), 0.5)
-        detector = DPMarginals(1, bounds=(0, 1), bins=2, ledger=path, dataset="patients")
+        detector = DPMarginals(1, features=(0, 1), bins=2, ledger=path, dataset="patients")
         while time.time() < start:
             pass
         try:

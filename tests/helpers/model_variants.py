@@ -11,19 +11,21 @@ NAMES = {"age": (0, 1), "bmi": (0, 2), "crp": (-1, 1)}
 
 
 VARIANTS = {
-    "dense": DPGridKNN("1/3", bounds=NAMES, bins=[2, 3, 4], target_fpr=0.1),
-    "bought": DPGridKNN(0.3, bounds=NAMES, n_hint="buy", weighted=True, distance="point", neighbours="replace-one"),
-    "keyed": DPGridKNN(0.3, bounds=NAMES, bins=7, holder="keyed", rows_per_person=2, max_depth=None),
-    "sparse": DPGridKNN(1, bounds=NAMES, bins=1000, holder="sparse", sparse_size=500, target_fpr=0.1),
-    "wide": DPGridKNN(1, bounds=NAMES, bins=2**24, k=3, max_cells=50),
-    "seeded": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_seed=3),
-    "float": DPGridKNN(1, bounds=NAMES, bins=3, unsafe_float_laplace=True),
-    "infinite": DPGridKNN(np.inf, bounds=NAMES, bins=3),
+    "dense": DPGridKNN("1/3", features=NAMES, bins=[2, 3, 4], target_fpr=0.1),
+    "bought": DPGridKNN(
+        0.3, features=NAMES, n_rows_hint="estimate", weighted=True, distance="point", neighbours="replace-one"
+    ),
+    "keyed": DPGridKNN(0.3, features=NAMES, bins=7, counts="keyed", rows_per_person=2, max_depth=None),
+    "sparse": DPGridKNN(1, features=NAMES, bins=1000, counts="sparse", sparse_size=500, target_fpr=0.1),
+    "wide": DPGridKNN(1, features=NAMES, bins=2**24, k=3, max_cells=50),
+    "seeded": DPGridKNN(1, features=NAMES, bins=3, unsafe_seed=3),
+    "float": DPGridKNN(1, features=NAMES, bins=3, unsafe_float_laplace=True),
+    "infinite": DPGridKNN(np.inf, features=NAMES, bins=3),
     "twin": GridKNN(NAMES, bins=3, target_fpr=0.2, exhausted="as-printed"),
-    "forest": DPForest("1/3", bounds=NAMES, n_trees=3, depth=6, subspace=(1, 3), tree_seed=7, target_fpr=0.1),
-    "bought forest": DPForest(2, bounds=NAMES, n_hint="buy", neighbours="replace-one", rows_per_person=3),
-    "marginals": DPMarginals(0.3, bounds=NAMES, bins=[3, 10, 1], target_fpr=0.1, threshold_share=0.25),
-    "infinite forest": DPForest(np.inf, bounds=NAMES, n_hint=200),
+    "forest": DPForest("1/3", features=NAMES, n_trees=3, depth=6, subspace=(1, 3), tree_seed=7, target_fpr=0.1),
+    "bought forest": DPForest(2, features=NAMES, n_rows_hint="estimate", neighbours="replace-one", rows_per_person=3),
+    "marginals": DPMarginals(0.3, features=NAMES, bins=[3, 10, 1], target_fpr=0.1, threshold_share=0.25),
+    "infinite forest": DPForest(np.inf, features=NAMES, n_rows_hint=200),
     "forest's twin": Forest(NAMES, target_fpr=0.2),
     "marginals' twin": Marginals(NAMES, target_fpr=0.2),
 }

@@ -229,4 +229,4 @@ def fitted(folder, name, seed=0, detector=DPMarginals, **more):
     rows = np.random.default_rng(seed).uniform(0, 1, (300, 2))
     bounds = {"x": (0, 1), "y": (0, 1)}
     table = pa.table({"x": rows[:, 0], "y": rows[:, 1]})
-    return detector(1, bounds=bounds, bins=4, **more).fit(table).save(folder / name, overwrite=True)
+    return detector(1, features=bounds, bins=4, **more).fit(table).save(folder / name, overwrite=True)

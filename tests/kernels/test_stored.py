@@ -41,18 +41,18 @@ def grid_of(bins, axes=()) -> Grid:
 
 
 def held(counts):
-    """An exact holder of {number of a cell: count}."""
+    """An exact counts of {number of a cell: count}."""
     return ExactCounts(cell_ids(counts), np.array(list(counts.values()), np.int64))
 
 
-def walked(rule, positions, grid, holder, least_crossover=256):
+def walked(rule, positions, grid, released, least_crossover=256):
     """Walks, after a check that scores alone are the same wherever the walk from cell to cell ends."""
     scorer, positions = NearestCells(**rule), np.array(positions, np.uint32)
-    walks = scorer.walk(positions, grid, holder)
+    walks = scorer.walk(positions, grid, released)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nearest_cells, "LEAST_CROSSOVER", least_crossover)
         patch.setattr(nearest_cells, "CELLS_PER_VISIT", 10**9)
-        assert (scorer.outlier_scores(positions, grid, holder) == walks.scores).all()
+        assert (scorer.outlier_scores(positions, grid, released) == walks.scores).all()
     assert set(walks.status) <= {0, 1}
     return walks
 
@@ -129,10 +129,10 @@ def test_scores_equal_the_definition_bit_for_bit(drawn, rule, data):
     grid, rng = grid_of(bins, axes), np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     numbers = np.flatnonzero(rng.random(grid.n_cells) < data.draw(st.sampled_from([0.0, 0.02, 0.2, 0.6])))
     counts = dict(zip(numbers.tolist(), rng.integers(1, 6, len(numbers)).tolist()))
-    holder = held(counts)
+    released = held(counts)
     if data.draw(st.booleans()):
-        holder = SparseCounts(holder.ids, holder.exact, 1)
-    walks = walked(rule, points, grid, holder, data.draw(st.sampled_from([1, 2, 7, 256])))
+        released = SparseCounts(released.ids, released.exact, 1)
+    walks = walked(rule, points, grid, released, data.draw(st.sampled_from([1, 2, 7, 256])))
     cells = {cell: counts[number] for cell, number in all_cells(bins, axes) if number in counts}
     rule.pop("max_cells")
     for i, point in enumerate(points):
@@ -235,8 +235,8 @@ def test_features_of_many_bins_are_walked(bins, rule, seed, max_depth):
 @pytest.mark.parametrize("max_depth", [8191, 8192, 10_000, 18_999, 19_000, 30_000, None])
 def test_stored_cells_too_deep_are_not_met(max_depth):
     """19,000 steps away."""
-    holder, grid = held({naive.number_of((19_000, 2), (20_000, 3)): 50}), Grid((20_000, 3))
-    walks = walked({**RULE, "max_depth": max_depth}, [[0, 2**32 - 1]], grid, holder)
+    released, grid = held({naive.number_of((19_000, 2), (20_000, 3)): 50}), Grid((20_000, 3))
+    walks = walked({**RULE, "max_depth": max_depth}, [[0, 2**32 - 1]], grid, released)
     reached = max_depth is None or max_depth >= 19_000
     assert walks.scores[0] == (0.95 if reached else 2.0)
     assert (walks.gathered[0], walks.visited[0]) == ((50, 1) if reached else (0, 0))
@@ -255,16 +255,16 @@ def test_stored_cells_that_all_tie_are_found_in_their_order(k):
     assert (walks.scores[0], walks.gathered[0], walks.visited[0]) == expected
 
 
-def checked_on_many_cells(grid, holder, positions, rule):
+def checked_on_many_cells(grid, released, positions, rule):
     """Scores by sorting the occupied cells, and explanations that add up to them."""
-    cells = dict(zip(decoded(holder.ids, grid), holder.exact.tolist()))
-    walks = walked(rule, positions, grid, holder)
+    cells = dict(zip(decoded(released.ids, grid), released.exact.tolist()))
+    walks = walked(rule, positions, grid, released)
     for i, point in enumerate(positions.tolist()):
         expected = score_by_sorting(point, grid.bins, cells, **rule)
         assert (walks.scores[i], walks.gathered[i], walks.visited[i]) == expected
     few = slice(0, 3)
     scorer = NearestCells(**rule)
-    parts = nearest_regions(positions[few], grid, holder, scorer, scorer.walk(positions[few], grid, holder)).parts
+    parts = nearest_regions(positions[few], grid, released, scorer, scorer.walk(positions[few], grid, released)).parts
     assert parts.sum(axis=1) == pytest.approx(walks.scores[few], rel=1e-12)
     return walks
 
@@ -298,8 +298,8 @@ def test_made_rows_on_a_grid_of_10_to_the_30_cells(rule, max_depth, k):
     rng, grid = np.random.default_rng(2), Grid((10,) * 30)
     rows, points = ((rng.normal(0.5, 0.08, (n, 30)).clip(0, 1) * (2**32 - 1)).astype(np.uint32) for n in (200, 4))
     ids = np.unique(grid.cells(rows)[:, 0, :], axis=0)
-    holder = ExactCounts(ids, rng.integers(1, 4, len(ids)))
-    checked_on_many_cells(grid, holder, points, {**RULE, **rule, "k": k, "max_depth": max_depth})
+    released = ExactCounts(ids, rng.integers(1, 4, len(ids)))
+    checked_on_many_cells(grid, released, points, {**RULE, **rule, "k": k, "max_depth": max_depth})
 
 
 def test_a_last_cell_too_many_steps_away_is_refused_with_the_remedy():
@@ -323,8 +323,8 @@ def test_walks_of_a_sparse_release_that_would_take_too_long_are_refused_before_t
     monkeypatch.setattr("dpoutlier.scoring.nearest_cells.MOST_WORK", 1)
     ledger = dpoutlier.Ledger.create(tmp_path / "budget.ledger")
     ledger.open_budget("ward", 1)
-    rule = {"max_depth": 2, "exhausted": "as-printed", "holder": "sparse"}
-    detector = DPGridKNN(1, bounds=(0, 1), bins=bins, n_hint=10_000, ledger=ledger, dataset="ward", **rule)
+    rule = {"max_depth": 2, "exhausted": "as-printed", "counts": "sparse"}
+    detector = DPGridKNN(1, features=(0, 1), bins=bins, n_rows_hint=10_000, ledger=ledger, dataset="ward", **rule)
     with pytest.raises(InvalidParameterError, match="max_depth must be None"):
         detector.fit(np.array([[0.1, 0.2]]))
     assert ledger.balance("ward").spent == 0

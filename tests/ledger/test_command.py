@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 def fit(epsilon, output, *more, code=0, dataset="patients"):
     return run(
-        *("fit", "rows.csv", "--features", "features.toml", "--epsilon", epsilon, "--n-hint", 300, "-o", output),
+        *("fit", "rows.csv", "--features", "features.toml", "--epsilon", epsilon, "--n-rows-hint", 300, "-o", output),
         *("--ledger", "b.ledger", "--dataset", dataset, *more),
         code=code,
     )
@@ -145,7 +145,7 @@ def test_an_output_that_exists_costs_nothing(folder):
 
 def test_a_model_without_a_receipt_says_so(folder):
     create("--dataset", "patients", "--epsilon", "1")
-    run("fit", "rows.csv", "--features", "features.toml", "--epsilon", "1", "-o", "free", "--n-hint", 300)
+    run("fit", "rows.csv", "--features", "features.toml", "--epsilon", "1", "-o", "free", "--n-rows-hint", 300)
     assert load("free.dpo").model_.receipt is None
     assert "was fitted without a ledger" in run("ledger", "verify", "b.ledger", "free.dpo")
 

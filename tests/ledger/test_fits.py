@@ -41,10 +41,10 @@ ROWS = np.random.default_rng(0).uniform(0, 1, (200, 2))
 FRAME = pd.DataFrame(ROWS, columns=["a", "b"])
 RANGES = {"a": (0, 1), "b": (0, 1)}
 KINDS = {
-    "forest": lambda **more: DPForest(1, bounds=RANGES, n_trees=2, depth=3, **more),
-    "marginals": lambda **more: DPMarginals(1, bounds=RANGES, bins=3, **more),
-    "grid": lambda **more: DPGridKNN(1, bounds=RANGES, bins=3, k=3, **more),
-    "keyed grid": lambda **more: DPGridKNN(1, bounds=RANGES, bins=3, k=3, holder="keyed", **more),
+    "forest": lambda **more: DPForest(1, features=RANGES, n_trees=2, depth=3, **more),
+    "marginals": lambda **more: DPMarginals(1, features=RANGES, bins=3, **more),
+    "grid": lambda **more: DPGridKNN(1, features=RANGES, bins=3, k=3, **more),
+    "keyed grid": lambda **more: DPGridKNN(1, features=RANGES, bins=3, k=3, counts="keyed", **more),
 }
 
 
@@ -74,7 +74,11 @@ def test_every_private_detector_is_charged_and_its_model_tells_where(ledger, tmp
 
 def test_all_that_a_fit_buys_is_charged(ledger):
     """Bounds, the number of rows and a threshold are parts of epsilon, and the ledger is told of the whole."""
-    everything = {"n_hint": "buy", "target_fpr": 0.1, "bounds": {"a": (0, 1), "b": PrivateBounds(outer=(-9, 9))}}
+    everything = {
+        "n_rows_hint": "estimate",
+        "target_fpr": 0.1,
+        "features": {"a": (0, 1), "b": PrivateBounds(outer=(-9, 9))},
+    }
     fitted = DPForest("3/4", ledger=ledger, dataset="patients", **everything).fit(FRAME)
     assert len(fitted.model_.charges) == 4
     assert ledger.balance("patients").spent == sum(charge.epsilon for charge in fitted.model_.charges) == Fraction(3, 4)
@@ -94,7 +98,7 @@ def test_the_path_of_a_ledger_will_do(ledger):
 
 def test_a_clone_charges_the_same_ledger(ledger):
     clone(KINDS["marginals"](ledger=ledger, dataset="patients")).fit(FRAME)
-    chosen = detector(epsilon=1, features=RANGES, n_hint=100, ledger=ledger, dataset="patients")
+    chosen = detector(epsilon=1, features=RANGES, n_rows_hint=100, ledger=ledger, dataset="patients")
     chosen.fit(FRAME)
     assert ledger.balance("patients").spent == 2
 
@@ -119,7 +123,7 @@ def sources(tmp_path):
         "people": (FRAME.assign(id=range(len(FRAME))), {"person": "id"}),
         "people in a file": (tmp_path / "people.csv", {"person": "id"}),
         "people in polars": (pl.LazyFrame(FRAME.assign(id=range(len(FRAME)))), {"person": "id"}),
-        "bounds": (FRAME, {"bounds": PrivateBounds()}),
+        "bounds": (FRAME, {"features": PrivateBounds()}),
         "threshold": (FRAME, {"target_fpr": 0.1}),
     }
 
@@ -155,8 +159,8 @@ def test_the_charge_is_on_disk_before_the_first_read_of_rows(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("more", "error"),
     [
-        ({"bounds": None}, InvalidParameterError),
-        ({"bounds": {"a": (0, 1), "c": (0, 1)}}, (InvalidParameterError, ValueError)),
+        ({"features": None}, InvalidParameterError),
+        ({"features": {"a": (0, 1), "c": (0, 1)}}, (InvalidParameterError, ValueError)),
         ({"bins": 0}, InvalidParameterError),
         ({"epsilon": -1}, InvalidParameterError),
         ({"person": "nobody"}, InvalidParameterError),

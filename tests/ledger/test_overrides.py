@@ -32,7 +32,7 @@ def put_back(ledger, tmp_path):
     """An old copy with an anchor that knows no more than it does, and what shows the truth."""
     shutil.copy(ledger.path, tmp_path / "old")
     shutil.copy(tmp_path / "true.anchor", tmp_path / "forged.anchor")
-    detector = DPMarginals(1, bounds={"a": (0, 1)}, bins=2, ledger=ledger, dataset="patients")
+    detector = DPMarginals(1, features={"a": (0, 1)}, bins=2, ledger=ledger, dataset="patients")
     model = detector.fit(np.full((9, 1), 0.5)).save(tmp_path / "model")
     head = ledger.verify().hash
     shutil.copy(tmp_path / "old", ledger.path)

@@ -22,7 +22,7 @@ ROWS = np.random.default_rng(0).uniform(0, 1, (50, 2))
 
 
 def plain(epsilon=1, **more):
-    return DPMarginals(epsilon, bounds={"a": (0, 1), "b": (0, 1)}, bins=3, **more)
+    return DPMarginals(epsilon, features={"a": (0, 1), "b": (0, 1)}, bins=3, **more)
 
 
 def charged(ledger, dataset="patients", epsilon=1):

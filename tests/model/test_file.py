@@ -154,27 +154,27 @@ def test_a_flipped_byte_gives_an_error_or_the_same_model(saved, saved_secret, tm
         {"epsilon": "0." + "3" * 30, "target_fpr": 0.1, "threshold_share": 0.0123456789012345},
         {"epsilon": "1e-6", "unsafe_float_laplace": True},
         {"epsilon": "123456789012345678901234567890/987654321098765432109876543210"},
-        {"epsilon": 1, "bounds": {"größe": (0, 1), "b": (0, 1), "c": (0, 1)}},
+        {"epsilon": 1, "features": {"größe": (0, 1), "b": (0, 1), "c": (0, 1)}},
         {"epsilon": 1, "max_depth": 2**70, "weighted": True, "target_fpr": 0.5},
     ],
 )
 def test_odd_but_legitimate_models_can_be_read_back(arguments, tmp_path):
-    detector = DPGridKNN(**{"bounds": NAMES, "bins": 3, **arguments}).fit(ROWS)
+    detector = DPGridKNN(**{"features": NAMES, "bins": 3, **arguments}).fit(ROWS)
     loaded = load(detector.save(tmp_path / "m"), secret=True)
     assert (loaded.outlier_scores(POINTS) == detector.outlier_scores(POINTS)).all()
 
 
 def test_an_epsilon_of_too_many_digits_is_refused_before_the_fit():
     with pytest.raises(InvalidParameterError, match="epsilon must be"):
-        DPGridKNN("0." + "1" * 60, bounds=NAMES, bins=3).fit(ROWS)
+        DPGridKNN("0." + "1" * 60, features=NAMES, bins=3).fit(ROWS)
 
 
 @quiet
 @pytest.mark.parametrize("number", [np.int64, np.int32, np.uint64, np.uint8])
 def test_numpy_numbers_are_saved_as_numbers(number, tmp_path):
     detector = DPGridKNN(
-        1, bounds=NAMES, bins=number(3), k=number(4), max_depth=number(3), max_cells=number(90), rows_per_person=number(2),
-        weighted=np.True_, n_hint=number(100), unsafe_seed=number(1),
+        1, features=NAMES, bins=number(3), k=number(4), max_depth=number(3), max_cells=number(90), rows_per_person=number(2),
+        weighted=np.True_, n_rows_hint=number(100), unsafe_seed=number(1),
     )  # fmt: skip
     loaded = load(detector.fit(ROWS).save(tmp_path / "m"), secret=True).estimator()
     assert (loaded.k, loaded.max_depth, loaded.max_cells, loaded.rows_per_person, loaded.weighted) == (
@@ -231,7 +231,7 @@ def test_a_really_full_disk(tmp_path):
     if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=64k none {tmp_path} 2>/dev/null"):
         pytest.skip("mounting a small file system needs root")
     try:
-        large = DPGridKNN(1, bounds=(0, 1), bins=40).fit(ROWS)
+        large = DPGridKNN(1, features=(0, 1), bins=40).fit(ROWS)
         with pytest.raises(OSError, match="No space left"):
             large.save(tmp_path / "model")
         assert not list(tmp_path.iterdir())

@@ -35,7 +35,7 @@ def saved_secret(tmp_path_factory):
 @pytest.fixture(scope="module")
 def saved_merge(tmp_path_factory):
     """Of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
-    named = {"bounds": NAMES, "n_trees": 3, "depth": 6}
+    named = {"features": NAMES, "n_trees": 3, "depth": 6}
     plain, threshold = DPForest("1/3", **named), DPForest("1/2", target_fpr=0.1, **named)
     fits = [plain.fit(ROWS), threshold.fit(ROWS), DPForest(1, **named).fit(ROWS)]
     return merge(fits, people="disjoint").save(tmp_path_factory.mktemp("models") / "model")
@@ -77,7 +77,7 @@ def saved_merge(tmp_path_factory):
         (at("partition", "name", value="forest"), "not a model file"),
         (at("scorer", "k", value=0), "not a model file"),
         (at("scorer", "extra", value=0), "not a model file"),
-        (at("counts", "kind", value="thin"), "holder 'thin'"),
+        (at("counts", "kind", value="thin"), "counts 'thin'"),
         (at("counts", "kind", value="keyed"), "not a model file"),
         (at("domain", "lower", value=[0, 0, 5]), "not a model file"),
         (at("domain", "lower", value=[0.5, 0, -1]), "do not give its scales"),
@@ -93,7 +93,7 @@ def saved_merge(tmp_path_factory):
         (at("charges", 0, "sensitivity", value=0), "not a model file"),
         (at("guarantee", "epsilon", value="1/100"), "do not add up to its epsilon"),
         (at("guarantee", "epsilon", value="1e999999999"), "where a number should be"),
-        (at("n_hint", value="many"), "not a model file"),
+        (at("n_rows_hint", value="many"), "not a model file"),
     ],
 )
 def test_a_forged_manifest_is_refused(saved, tmp_path, change, message):
@@ -199,7 +199,7 @@ def bought_for_too_little(parts):
         (lambda manifest: manifest["charges"].pop(), "charges of the model file are not those of its parts"),
         (at("charges", 0, "epsilon", value="1/10"), "charges of the model file are not those of its parts"),
         (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
-        (at("n_hint", value=100), "not what a merge makes"),
+        (at("n_rows_hint", value=100), "not what a merge makes"),
         (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
         (at("scorer", "floor", value=UNIT), "not that of its noise"),
         (lambda manifest: manifest.pop("merged"), "charges of the model file are not those of its parts"),
@@ -278,7 +278,7 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
 
 def test_a_bought_number_of_rows_is_checked(tmp_path):
     path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
-    for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
+    for change in (at("n_rows_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
         with pytest.raises(ModelFileError, match="not bought as this format does"):
             load(rewritten(path, tmp_path / "forged.dpo", change=change))
 
@@ -307,7 +307,7 @@ def test_compressed_members_are_refused(saved, tmp_path):
 
 
 def test_a_table_is_refused_for_noise_too_wide_for_one(tmp_path):
-    path = DPGridKNN("1/5000", bounds=NAMES, bins=3, holder="keyed").fit(ROWS).save(tmp_path / "wide")
+    path = DPGridKNN("1/5000", features=NAMES, bins=3, counts="keyed").fit(ROWS).save(tmp_path / "wide")
 
     def change(manifest):
         manifest["counts"] |= {"prf": "siphash-2-4-of-16-bytes-then-24/2", "sampler": "guided-table/2"}

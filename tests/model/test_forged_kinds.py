@@ -12,7 +12,7 @@ from forging import at, rewritten
 def saved_kinds(request, tmp_path_factory):
     """Numbers whose bounds are bought, ordered and unordered levels, cells for missing values, people."""
     bounds = {"a": PrivateBounds(outer=(-10, 10)), "b": Category(["x", "y"]), "c": Category([1, 2, 3], ordered=True)}
-    arguments = {"bounds": bounds, "missing": ["a", "b"], "person": "who", "rows_per_person": 2}
+    arguments = {"features": bounds, "missing": ["a", "b"], "person": "who", "rows_per_person": 2}
     made = {
         "forest": DPForest(1, n_trees=3, depth=4, **arguments),
         "marginals": DPMarginals(1, bins=3, **arguments),

@@ -12,8 +12,8 @@ BUGS = [
         name="row count in the file",
         summary="Where no public number of rows is given, the true one is written into the model.",
         file="trusted/fit.py",
-        old="        n_hint=n_hint,\n",
-        new="        n_hint=n_hint or rows.number_of_rows(),\n",
+        old="        n_rows_hint=n_rows_hint,\n",
+        new="        n_rows_hint=n_rows_hint or rows.number_of_rows(),\n",
         caught_by=f"{REPLAY}::test_the_number_of_rows_is_nowhere[marginals]",
         seen="SmartNoise took the number of rows for public where it is not, and derived sensitivities from it.",
         source="opendp/smartnoise-core#356",
@@ -57,10 +57,10 @@ BUGS = [
         name="refusal that depends on rows",
         summary="A fit without rows is refused: whether there is anybody is told.",
         file="trusted/fit.py",
-        old="    charges: list[Charge] = []\n    n_hint",
+        old="    charges: list[Charge] = []\n    n_rows_hint",
         new="    if rows.number_of_rows() == 0:\n"
         '        raise InvalidParameterError("the reference data has no rows.")\n'
-        "    charges: list[Charge] = []\n    n_hint",
+        "    charges: list[Charge] = []\n    n_rows_hint",
         caught_by=NO_ROWS,
         seen="A quantile of SmartNoise always failed with one row more, and never without it, in code that nothing called.",
         source="opendp/smartnoise-sdk#572",

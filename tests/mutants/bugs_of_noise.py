@@ -1,7 +1,7 @@
 """Planted bugs in the noise."""
 
 from planted import Patch
-from planted_bug import EXACT, HOLDERS, LAW_OF_A_FIT, UNKNOWN, PlantedBug
+from planted_bug import COUNT_KINDS, EXACT, LAW_OF_A_FIT, UNKNOWN, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -28,9 +28,9 @@ BUGS = [
         new="salt=os.urandom(SALT_BYTES), person=_PERSON",
         more=(
             Patch("counts/keyed.py", "import hashlib\n", "import hashlib\nimport os\n"),
-            Patch("counts/base.py", "table = _tables.get(holder)", "table = None"),
+            Patch("counts/base.py", "table = _tables.get(counts)", "table = None"),
         ),
-        caught_by=f"{HOLDERS}::test_a_repeated_query_gives_the_same_answer[keyed]",
+        caught_by=f"{COUNT_KINDS}::test_a_repeated_query_gives_the_same_answer[keyed]",
         seen="The code published with the paper that this package implements draws noise inside each query of a cell.",
         source="Rauch, Olatunji and Khosla, code of their paper; see docs/reproduction.md",
     ),
@@ -41,7 +41,7 @@ BUGS = [
         file="trusted/release.py",
         old="source.read(SALT_BYTES)",
         new="bytes(SALT_BYTES)",
-        caught_by=f"{HOLDERS}::test_two_keyed_fits_share_neither_key_nor_salt",
+        caught_by=f"{COUNT_KINDS}::test_two_keyed_fits_share_neither_key_nor_salt",
         seen="Noise that is the same for related questions was the way into Diffix, whose noise comes from salted hashes.",
         source="Gadotti et al. 2019, When the signal is in the noise (USENIX Security)",
     ),
@@ -200,7 +200,7 @@ BUGS = [
         file="trusted/release.py",
         old="return DenseCounts(release_vector(exact, law, source))",
         new="return DenseCounts(np.where(exact > 0, release_vector(exact, law, source), 0))",
-        caught_by=f"{HOLDERS}::test_noise_lies_on_every_cell_occupied_or_not[dense]",
+        caught_by=f"{COUNT_KINDS}::test_noise_lies_on_every_cell_occupied_or_not[dense]",
         seen="That a rare group is listed at all gives its member away, however noisy its count: the reason for thresholds.",
         source="Korolova et al. 2009, Releasing search queries and clicks privately (WWW); opendp/smartnoise-sdk#309",
     ),
@@ -234,18 +234,18 @@ BUGS = [
         old="exact._replace(kind=KEYED_BY_TABLE, guided=",
         new="exact._replace(kind=EXACT, guided=",
         more=(Patch("counts/keyed.py", "import KEYED,", "import EXACT, KEYED,"),),
-        caught_by=f"{HOLDERS}::test_noise_lies_on_every_cell_occupied_or_not[keyed]",
+        caught_by=f"{COUNT_KINDS}::test_noise_lies_on_every_cell_occupied_or_not[keyed]",
         seen="Without bounds in the metadata SmartNoise SQL answered sums with no noise at all.",
         source="opendp/smartnoise-sdk#317",
     ),
     PlantedBug(
         part=PART,
         name="occupied cells of a keyed model listed",
-        summary="The holder lists its occupied cells; long walks then pass over all others as if they had no noise.",
+        summary="The counts list its occupied cells; long walks then pass over all others as if they had no noise.",
         file="counts/keyed.py",
         old="return None  # noise lies on every cell, and which of them are occupied is secret",
         new="return self.ids, self.exact",
-        caught_by=f"{HOLDERS}::test_where_noise_lies_on_every_cell_none_is_listed[keyed]",
+        caught_by=f"{COUNT_KINDS}::test_where_noise_lies_on_every_cell_none_is_listed[keyed]",
         seen="The same leak as a rare group that is listed.",
         source="Korolova et al. 2009 (WWW)",
     ),

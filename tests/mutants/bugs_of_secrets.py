@@ -1,7 +1,7 @@
 """Planted bugs with secrets."""
 
 from planted import Patch
-from planted_bug import CONFUSED, HOLDERS, UNKNOWN, PlantedBug
+from planted_bug import CONFUSED, COUNT_KINDS, UNKNOWN, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -66,7 +66,7 @@ BUGS = [
                 "return DenseCounts(release_vector(exact, law, source), exact=exact)",
             ),
         ),
-        caught_by=f"{HOLDERS}::test_a_publishable_model_holds_these_fields_only[dense]",
+        caught_by=f"{COUNT_KINDS}::test_a_publishable_model_holds_these_fields_only[dense]",
         seen="diffprivlib's KMeans has noisy centres, and keeps the exact labels_ and inertia_ of its rows.",
         source="IBM/differential-privacy-library, models/k_means.py at 0a7292d",
     ),
@@ -77,18 +77,18 @@ BUGS = [
         file="counts/keyed.py",
         old='ContextVar("secrets_may_travel", default=False)',
         new='ContextVar("secrets_may_travel", default=True)',
-        caught_by=f"{HOLDERS}::test_a_dense_model_pickles_and_a_keyed_one_needs_a_word",
+        caught_by=f"{COUNT_KINDS}::test_a_dense_model_pickles_and_a_keyed_one_needs_a_word",
         seen=UNKNOWN,
         source="",
     ),
     PlantedBug(
         part=PART,
         name="secrets in a repr",
-        summary="The text that a notebook or a log shows for a keyed holder has its exact counts and its key.",
+        summary="The text that a notebook or a log shows for keyed counts has the exact counts and the key.",
         file="counts/keyed.py",
         old="@dataclass(frozen=True, eq=False, repr=False)",
         new="@dataclass(frozen=True, eq=False)",
-        caught_by=f"{HOLDERS}::test_secrets_do_not_show_in_a_repr",
+        caught_by=f"{COUNT_KINDS}::test_secrets_do_not_show_in_a_repr",
         seen=UNKNOWN,
         source="",
     ),

@@ -38,7 +38,7 @@ class PlantedBug:
 
 UNKNOWN = "No public case known to us."
 
-EXACT, HOLDERS, REPLAY = (
+EXACT, COUNT_KINDS, REPLAY = (
     "tests/trusted/test_privacy_exact.py",
     "tests/counts/test_base.py",
     "tests/trusted/test_neighbour_replay.py",

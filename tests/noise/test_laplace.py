@@ -149,9 +149,9 @@ def test_a_scale_ten_percent_off_is_noticed(draws, epsilon, factor):
 
 
 FITS = {
-    "grid": lambda: DPGridKNN(1, bounds=(0, 1), bins=64),
-    "forest": lambda: DPForest(20, bounds=(0, 1), n_trees=32, depth=12),
-    "marginals": lambda: DPMarginals(3, bounds=(0, 1), bins=2**15),
+    "grid": lambda: DPGridKNN(1, features=(0, 1), bins=64),
+    "forest": lambda: DPForest(20, features=(0, 1), n_trees=32, depth=12),
+    "marginals": lambda: DPMarginals(3, features=(0, 1), bins=2**15),
 }
 
 

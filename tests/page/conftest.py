@@ -20,15 +20,15 @@ def folder(tmp_path_factory):
 def detectors(folder):
     rng = np.random.default_rng(0)
     patients = dpoutlier.DPForest(
-        1, bounds=FEATURES, missing=["glucose"], n_hint=3000, target_fpr=0.05, threshold_share=0.2
+        1, features=FEATURES, missing=["glucose"], n_rows_hint=3000, target_fpr=0.05, threshold_share=0.2
     ).fit(made_patients(3000, 1)[list(FEATURES)])
-    plain = dpoutlier.DPGridKNN(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=6)
+    plain = dpoutlier.DPGridKNN(1, features={"x": (0, 1), "y": (0, 1)}, bins=6)
     plain.fit(pd.DataFrame(rng.normal(0.5, 0.1, (500, 2)), columns=["x", "y"]))
-    markup = dpoutlier.DPMarginals(1, bounds=dict.fromkeys(MARKUP, (0, 10)))
+    markup = dpoutlier.DPMarginals(1, features=dict.fromkeys(MARKUP, (0, 10)))
     markup.fit(pd.DataFrame(rng.normal(5, 1, (500, 2)), columns=MARKUP))
-    single = dpoutlier.DPMarginals(1, bounds={"x": (0, 10)}, missing=["x"])
+    single = dpoutlier.DPMarginals(1, features={"x": (0, 10)}, missing=["x"])
     single.fit(pd.DataFrame({"x": rng.normal(5, 1, 500)}))
-    nameless = dpoutlier.DPMarginals(1, bounds=(0, 10))
+    nameless = dpoutlier.DPMarginals(1, features=(0, 10))
     nameless.fit(rng.normal(5, 1, (500, 2)))
     found = {"patients": patients, "plain": plain, "markup": markup, "single": single, "nameless": nameless}
     found["replaced"] = plain

@@ -176,7 +176,7 @@ def test_a_model_that_is_replaced_between_two_parts_is_told(visit, key, server, 
     def replace(route):
         seen.append(route.request.url)
         if len(seen) == 2:
-            again = dpoutlier.DPGridKNN(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=6)
+            again = dpoutlier.DPGridKNN(1, features={"x": (0, 1), "y": (0, 1)}, bins=6)
             again.fit(pd.DataFrame({"x": [0.5] * 50, "y": [0.5] * 50})).save(folder / "new")
             (folder / "new.dpo").replace(folder / "replaced.dpo")
             until = time.monotonic() + 20

@@ -78,7 +78,7 @@ def test_the_statement_never_rounds_epsilon_down(epsilon, stated):
     assert statement_of(epsilon=epsilon).epsilon == stated
 
 
-EVERYTHING = {"n_hint": "buy", "bins": "auto", "target_fpr": 0.1, "bounds": PrivateBounds(0.2, (0, 9))}
+EVERYTHING = {"n_rows_hint": "estimate", "bins": "auto", "target_fpr": 0.1, "features": PrivateBounds(0.2, (0, 9))}
 
 
 @pytest.mark.parametrize("epsilon", ["1/3", "0.7", "1/7", "2/3", "1e-4", "3", "1.000000001"])
@@ -110,7 +110,7 @@ def test_an_impossible_guarantee_is_refused(arguments):
 
 
 def statement_of(**arguments):
-    detector = DPGridKNN(**{"epsilon": 0.5, "bounds": {"age": (0, 120), "bmi": (10, 80)}, "bins": 4, **arguments})
+    detector = DPGridKNN(**{"epsilon": 0.5, "features": {"age": (0, 120), "bmi": (10, 80)}, "bins": 4, **arguments})
     return detector.fit(np.zeros((3, 2))).privacy_statement()
 
 
@@ -140,7 +140,7 @@ def test_the_statement_says_per_person_and_who_vouches_for_the_cap():
 
 
 def test_the_statement_of_a_keyed_model_says_computational_and_secret():
-    statement = statement_of(holder="keyed")
+    statement = statement_of(counts="keyed")
     assert "computational" in str(statement)
     assert "SECRET" in str(statement)
     assert not statement.publishable

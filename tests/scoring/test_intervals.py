@@ -18,7 +18,7 @@ TWO = np.repeat(CENTRES, 2, axis=1)
 
 
 def grid(epsilon, **kw):
-    return DPGridKNN(epsilon, bounds=(0, 1), bins=N, **kw).fit(ROWS)
+    return DPGridKNN(epsilon, features=(0, 1), bins=N, **kw).fit(ROWS)
 
 
 def in_regions(values):
@@ -29,11 +29,11 @@ def in_regions(values):
 # Each makes a release and returns (intervals that do not share any noise, true counts).
 RELEASES = {
     "grid": lambda: (grid("0.1").count_intervals(CENTRES), TRUTH[:, np.newaxis]),
-    "keyed": lambda: (grid("0.1", holder="keyed").count_intervals(CENTRES, 0.9), TRUTH[:, np.newaxis]),
+    "keyed": lambda: (grid("0.1", counts="keyed").count_intervals(CENTRES, 0.9), TRUTH[:, np.newaxis]),
     "replace-one": lambda: (grid("0.1", neighbours="replace-one").count_intervals(CENTRES), TRUTH[:, np.newaxis]),
     "regions": lambda: (grid("0.1").count_intervals(CENTRES[1::3], steps=1), in_regions(TRUTH)),
     "marginals": lambda: (
-        DPMarginals("0.2", bounds=(0, 1), bins=N).fit(np.repeat(TWO, TRUTH, axis=0)).count_intervals(TWO),
+        DPMarginals("0.2", features=(0, 1), bins=N).fit(np.repeat(TWO, TRUTH, axis=0)).count_intervals(TWO),
         np.repeat(TRUTH[:, np.newaxis], 2, axis=1),
     ),
     "merge": lambda: (
@@ -84,7 +84,7 @@ def test_an_interval_one_row_narrower_would_be_found_out():
 
 
 def test_an_empty_cell_is_covered_at_least_as_often():
-    empty = [DPGridKNN("0.1", bounds=(0, 1), bins=N).fit(ROWS[:0]).count_intervals(CENTRES) for _ in range(10)]
+    empty = [DPGridKNN("0.1", features=(0, 1), bins=N).fit(ROWS[:0]).count_intervals(CENTRES) for _ in range(10)]
     n_covered = sum(int(np.count_nonzero(found.lower == 0)) for found in empty)
     one_sided = (1 + empty[0].coverage[0, 0]) / 2  # above the truth only noise can carry the interval away
     assert stats.binomtest(n_covered, 10 * N, one_sided).pvalue > FALSE_ALARM
@@ -93,7 +93,7 @@ def test_an_empty_cell_is_covered_at_least_as_often():
 
 def test_columns_of_a_forest_are_its_trees():
     rows = np.random.default_rng(0).uniform(size=(3000, 2))
-    forest = DPForest(2, bounds=(0, 1), n_trees=5, depth=3, subspace=2).fit(rows)
+    forest = DPForest(2, features=(0, 1), n_trees=5, depth=3, subspace=2).fit(rows)
     points = rows[:40]
     found = forest.count_intervals(points)
     model = forest.model_
@@ -117,7 +117,9 @@ def test_exact_counts_have_no_width_also_over_regions():
 
 
 def test_regions_at_the_border_have_fewer_cells_and_narrower_intervals():
-    found = DPGridKNN("0.1", bounds=(0, 1), bins=9).fit(np.zeros((5, 2))).count_intervals([[0.5, 0.5], [0, 0]], steps=2)
+    found = (
+        DPGridKNN("0.1", features=(0, 1), bins=9).fit(np.zeros((5, 2))).count_intervals([[0.5, 0.5], [0, 0]], steps=2)
+    )
     assert found.cells[:, 0].tolist() == [13, 6]
     width = (found.upper - found.noisy)[:, 0]
     assert width[0] > width[1] > 0
@@ -147,9 +149,9 @@ def test_impossible_arguments_are_refused(arguments, message):
 
 def test_what_has_no_intervals_says_why():
     with pytest.raises(InvalidParameterError, match="steps must be 0 for margins"):
-        DPMarginals(1, bounds=(0, 1)).fit(ROWS).count_intervals(CENTRES, steps=1)
+        DPMarginals(1, features=(0, 1)).fit(ROWS).count_intervals(CENTRES, steps=1)
     with pytest.raises(InvalidParameterError, match="small enough for a region"):
-        DPGridKNN(1, bounds=(0, 1), bins=400).fit(np.zeros((3, 2))).count_intervals([[0, 0]], steps=1000)
+        DPGridKNN(1, features=(0, 1), bins=400).fit(np.zeros((3, 2))).count_intervals([[0, 0]], steps=1000)
     with pytest.warns(match="NOT PRIVATE"):
         unsafe = grid(1, unsafe_float_laplace=True)
     with pytest.raises(TypeError, match="unsafe_float_laplace"):

@@ -1,4 +1,4 @@
-"""The mean logarithm of noisy counts: in integers, equal for every holder, thread and machine."""
+"""The mean logarithm of noisy counts: in integers, equal for every released, thread and machine."""
 
 from fractions import Fraction
 
@@ -79,7 +79,7 @@ PARTITIONS = {
 LAW = DiscreteLaplace(Fraction(1, 4))
 
 
-def holders(partition):
+def kinds_of_counts(partition):
     rng = np.random.default_rng(0)
     counts = rng.integers(-3, 40, partition.n_cells)
     occupied = np.flatnonzero(counts > 0)
@@ -88,9 +88,9 @@ def holders(partition):
     yield "keyed", KeyedCounts(cell_ids(occupied), counts[occupied], b"k" * 32, b"s" * 16, LAW)
 
 
-def by_definition(partition, holder, ids, rows, floor):
+def by_definition(partition, released, ids, rows, floor):
     """The soft score, with the sum over one feature taken over leaves by their bits."""
-    every = noisy_counts(holder, cell_ids(range(partition.n_cells)))
+    every = noisy_counts(released, cell_ids(range(partition.n_cells)))
     g = lambda q, f: np.log(1 + 8 * f / np.maximum(q, f))  # noqa: E731
     total = g(rows, floor)
     if isinstance(partition, Trees):
@@ -112,24 +112,26 @@ def by_definition(partition, holder, ids, rows, floor):
 @pytest.mark.parametrize(("soft", "threads"), [(False, 1), (True, 3)])
 def test_scores_are_those_of_the_definition(name, kind, soft, threads):
     partition = PARTITIONS[name]
-    holder = dict(holders(partition))[kind]
+    released = dict(kinds_of_counts(partition))[kind]
     scorer = LogCounts(soft, 3 * UNIT // 2)
     positions = np.random.default_rng(1).integers(0, 2**32, (300, 3), dtype=np.uint32)
-    found = scorer.outlier_scores(positions, partition, holder, threads)
+    found = scorer.outlier_scores(positions, partition, released, threads)
     ids = partition.cells(positions)
-    rows = noisy_counts(holder, ids.reshape(-1, 2)).reshape(ids.shape[:2])
-    expected = by_definition(partition, holder, ids, rows, 1.5) if soft else -np.log(np.maximum(rows, 1.5)).mean(axis=1)
+    rows = noisy_counts(released, ids.reshape(-1, 2)).reshape(ids.shape[:2])
+    expected = (
+        by_definition(partition, released, ids, rows, 1.5) if soft else -np.log(np.maximum(rows, 1.5)).mean(axis=1)
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5 if soft else 1e-9)  # floors of sums are rounded down
-    one_by_one = [scorer.outlier_scores(positions[i : i + 1], partition, holder)[0] for i in range(50)]
+    one_by_one = [scorer.outlier_scores(positions[i : i + 1], partition, released)[0] for i in range(50)]
     assert found[:50].tolist() == one_by_one
 
 
 def test_terms_are_made_anew_for_another_rule_or_partition():
-    holder = DenseCounts(np.arange(15))
+    released = DenseCounts(np.arange(15))
     margins, other = Margins((4, 6, 5)), Margins((6, 4, 5))
     point = np.full((1, 3), 2**32 - 1, np.uint32)
     scores = [
-        LogCounts(floor=f).outlier_scores(point, m, holder)[0]
+        LogCounts(floor=f).outlier_scores(point, m, released)[0]
         for f in (UNIT, 8 * UNIT)
         for m in (margins, other, margins)
     ]
@@ -163,9 +165,9 @@ POINTS = np.random.default_rng(1).normal(size=(100, 5)) * 2
 @pytest.mark.parametrize(
     ("private", "twin"),
     [
-        (DPForest(np.inf, bounds=(-6, 6), n_hint="buy"), Forest((-6, 6))),
-        (DPForest(np.inf, bounds=(-6, 6), **FEW_TREES), Forest((-6, 6), **FEW_TREES)),
-        (DPMarginals(np.inf, bounds=(-6, 6), bins=7), Marginals((-6, 6), bins=7)),
+        (DPForest(np.inf, features=(-6, 6), n_rows_hint="estimate"), Forest((-6, 6))),
+        (DPForest(np.inf, features=(-6, 6), **FEW_TREES), Forest((-6, 6), **FEW_TREES)),
+        (DPMarginals(np.inf, features=(-6, 6), bins=7), Marginals((-6, 6), bins=7)),
     ],
 )
 def test_an_infinite_epsilon_gives_the_exact_twin(private, twin):
@@ -178,7 +180,7 @@ def test_an_infinite_epsilon_gives_the_exact_twin(private, twin):
 
 @pytest.mark.parametrize("make", [DPForest, DPMarginals])
 def test_the_floor_follows_from_the_noise_that_was_charged(make):
-    model = make(0.7, bounds=(-6, 6), n_hint=400).fit(ROWS).model_
+    model = make(0.7, features=(-6, 6), n_rows_hint=400).fit(ROWS).model_
     (charge,) = model.charges
     assert charge.sensitivity == model.partition.cells_per_row
     assert model.scorer.floor == int(UNIT / ((4 if model.scorer.soft else 2) * charge.rate))

@@ -45,7 +45,7 @@ VARIANTS = {
     "weighted": {"bins": 20, "weighted": True},
     "point": {"bins": 20, "distance": "point"},
     "weighted point": {"bins": 20, "distance": "point", "weighted": True},
-    "keyed": {"bins": 40, "holder": "keyed"},
+    "keyed": {"bins": 40, "counts": "keyed"},
     "replace-one": {"bins": 40, "neighbours": "replace-one"},
     "deep": {"bins": 60, "max_depth": None},
 }
@@ -55,7 +55,7 @@ VARIANTS = {
 @pytest.mark.parametrize("fpr", [0.02, 0.1])
 def test_held_out_inliers_are_rejected_as_often_as_was_asked(variant, fpr):
     """Scores have ties, so the rate is at most what was asked, and one level lower it would be more."""
-    detector = DPGridKNN(2, bounds=(-6, 6), target_fpr=fpr, n_jobs=-1, **variant).fit(normal(N, 1))
+    detector = DPGridKNN(2, features=(-6, 6), target_fpr=fpr, n_jobs=-1, **variant).fit(normal(N, 1))
     scores = detector.outlier_scores(normal(N, 2))
     levels = detector.model_.score_histogram.levels
     threshold = -detector.offset_
@@ -102,9 +102,9 @@ def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
 @pytest.mark.parametrize(
     "detector",
     [
-        DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1),
-        DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1, neighbours="replace-one"),
-        DPMarginals(2, bounds=(-6, 6), target_fpr=0.1),
+        DPForest(2, features=(-6, 6), n_rows_hint=40_000, target_fpr=0.1),
+        DPForest(2, features=(-6, 6), n_rows_hint=40_000, target_fpr=0.1, neighbours="replace-one"),
+        DPMarginals(2, features=(-6, 6), target_fpr=0.1),
         Forest((-6, 6), target_fpr=0.1),
         Marginals((-6, 6), bins=40, target_fpr=0.1),
     ],
@@ -135,9 +135,9 @@ def test_a_threshold_between_levels_by_hand():
 
 
 MOVED = {
-    "grid": DPGridKNN(2, bounds=(-6, 6), bins=40, target_fpr=0.1),
-    "forest": DPForest(2, bounds=(-6, 6), n_hint=40_000, target_fpr=0.1),
-    "marginals": DPMarginals(2, bounds=(-6, 6), bins=40, target_fpr=0.1),
+    "grid": DPGridKNN(2, features=(-6, 6), bins=40, target_fpr=0.1),
+    "forest": DPForest(2, features=(-6, 6), n_rows_hint=40_000, target_fpr=0.1),
+    "marginals": DPMarginals(2, features=(-6, 6), bins=40, target_fpr=0.1),
 }
 
 
@@ -169,7 +169,7 @@ def test_where_noise_swamps_the_rows_no_score_is_outlying():
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
 def test_the_threshold_is_charged_its_share(relation):
-    detector = DPGridKNN(1, bounds=(-6, 6), bins=4, target_fpr=0.1, threshold_share=0.25, neighbours=relation)
+    detector = DPGridKNN(1, features=(-6, 6), bins=4, target_fpr=0.1, threshold_share=0.25, neighbours=relation)
     counts, threshold = detector.fit(normal(10, 1)).model_.charges
     assert (counts.epsilon, threshold.epsilon) == (Fraction(3, 4), Fraction(1, 4))
     assert threshold.sensitivity == (1 if relation == "add-or-remove-one" else 2)

@@ -192,7 +192,7 @@ def test_no_answer_without_an_entry(tmp_path):
     from dpoutlier import DPMarginals
     from server_process import call, loaded_app
 
-    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     app = loaded_app(models=(("a", str(path)),), audit=str(tmp_path / "audit.jsonl"))
     ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
     assert call(app, "POST", "/v1/models/a/score", **ask)[0] == 200
@@ -213,7 +213,7 @@ def test_what_the_rate_refuses_is_not_audited(tmp_path):
     from dpoutlier import DPMarginals
     from server_process import call, loaded_app
 
-    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     app = loaded_app(models=(("a", str(path)),), audit=str(tmp_path / "audit.jsonl"), rate=0.01)
     ask = {"headers": {"Content-Type": "application/json"}, "body": b'{"points":[[0.5]]}'}
     assert [call(app, "POST", "/v1/models/a/score", **ask)[0] for _ in range(5)] == [200] + [429] * 4

@@ -28,7 +28,7 @@ BYTES, ROWS = 100_000, 500
 @pytest.fixture(scope="module")
 def app(tmp_path_factory):
     rows = pa.table({"x": np.linspace(0, 1, 50), "c": ["f", "m"] * 25})
-    detector = DPMarginals(1, bounds={"x": (0, 1)}, categories={"c": Category(["f", "m"])}).fit(rows)
+    detector = DPMarginals(1, features={"x": (0, 1)}, categories={"c": Category(["f", "m"])}).fit(rows)
     path = detector.save(tmp_path_factory.mktemp("bounds") / "a")
     return loaded_app(models=(("a", str(path)),), max_bytes=BYTES, max_rows=ROWS)
 
@@ -275,7 +275,7 @@ def test_a_dictionary_comes_once_and_whole(app):
 
 def test_buffers_that_columns_share_are_refused(tmp_path):
     rows = pa.table({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)})
-    path = DPMarginals(1, bounds={"x": (0, 1), "y": (0, 1)}).fit(rows).save(tmp_path / "a")
+    path = DPMarginals(1, features={"x": (0, 1), "y": (0, 1)}).fit(rows).save(tmp_path / "a")
     app = loaded_app(models=(("a", str(path)),))
     body = stream(pa.table({"x": ["0.5"], "y": ["0.5" * 300]}))
     message = next(one for one in pa.ipc.MessageReader.open_stream(io.BytesIO(body)) if one.type == "record batch")

@@ -30,7 +30,7 @@ CSP = (
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
     rows = pa.table({"x": np.random.default_rng(0).beta(2, 5, 900), "y": np.linspace(0, 1, 900)})
-    detector = DPMarginals(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=6, target_fpr=0.1).fit(rows)
+    detector = DPMarginals(1, features={"x": (0, 1), "y": (0, 1)}, bins=6, target_fpr=0.1).fit(rows)
     return detector.save(tmp_path_factory.mktemp("details") / "a")
 
 
@@ -277,13 +277,13 @@ def _told_of(path, secret):
     }, detail
 
 
-@pytest.mark.parametrize("holder", ["keyed", "dense", "sparse"])
-def test_a_keyed_model_states_its_delta_for_whoever_can_time_answers(tmp_path, holder):
-    made = DPGridKNN(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=4, holder=holder)
+@pytest.mark.parametrize("kind", ["keyed", "dense", "sparse"])
+def test_a_keyed_model_states_its_delta_for_whoever_can_time_answers(tmp_path, kind):
+    made = DPGridKNN(1, features={"x": (0, 1), "y": (0, 1)}, bins=4, counts=kind)
     made.fit(pa.table({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)}))
-    told, detail = _told_of(made.save(tmp_path / "m"), secret=holder == "keyed")
+    told, detail = _told_of(made.save(tmp_path / "m"), secret=kind == "keyed")
     for where, page in told.items():
         text = " ".join(page.split())
-        assert ("N 2^-60" in text) is (holder == "keyed"), where
-        assert ("For whoever can time the answers of a server" in text) is (holder == "keyed"), where
+        assert ("N 2^-60" in text) is (kind == "keyed"), where
+        assert ("For whoever can time the answers of a server" in text) is (kind == "keyed"), where
     assert detail["statement"]["delta"] == "0"  # of the answers themselves

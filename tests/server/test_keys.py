@@ -108,7 +108,7 @@ def test_a_damaged_file_is_refused(file, change):
 
 def test_the_matrix_of_keys(file, tmp_path):
     rows = np.random.default_rng(0).uniform(0, 1, (200, 2))
-    paths = [DPMarginals(1, bounds=(0, 1), bins=3).fit(rows).save(tmp_path / name) for name in "ab"]
+    paths = [DPMarginals(1, features=(0, 1), bins=3).fit(rows).save(tmp_path / name) for name in "ab"]
     good, other, everything = create_key(file, ["a"]), create_key(file, ["b"]), create_key(file, ["*"])
     watcher, late, gone = create_key(file, [], metrics=True), create_key(file, ["a"], days=1), create_key(file, ["a"])
     revoke_key(file, gone.split("_")[1])
@@ -169,7 +169,7 @@ def test_the_matrix_of_keys(file, tmp_path):
 
 def test_a_rate_is_one_for_all_workers(file, tmp_path):
     rows = np.random.default_rng(0).uniform(0, 1, (200, 2))
-    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(rows).save(tmp_path / "a")
+    path = DPMarginals(1, features=(0, 1), bins=3).fit(rows).save(tmp_path / "a")
     first, second = create_key(file, ["a"]), create_key(file, ["a"])
     settings = {"models": (("a", str(path)),), "keys": str(file), "rate": 3.0, "shared": str(tmp_path)}
     workers = [loaded_app(**settings), loaded_app(**settings)]

@@ -475,7 +475,7 @@ def test_one_worker_over_tls(folder, tmp_path):
 
 @pytest.mark.slow
 def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
-    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, holder="keyed")
+    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
     served = Served.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
     assert type(served.model.counts) is SteadyCounts
     assert type(served.scorer().detector.model_.counts) is SteadyCounts
@@ -485,7 +485,7 @@ def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
 
 @pytest.mark.slow
 def test_a_keyed_model_is_served_if_that_is_meant(tmp_path):
-    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, holder="keyed")
+    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
     with running_server(tmp_path, keyed, "--open", "--secret-models") as server:
         answer = json.loads(server.request("GET", "/v1/models").data)
         assert [(one["id"], one["publishable"]) for one in answer["models"]] == [("k", False)]

@@ -38,7 +38,7 @@ schemathesis.openapi.media_type(
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schema")
     table = pa.table({"x": np.linspace(0, 1, 100), "y": np.linspace(0, 1, 100)})
-    model = DPMarginals(1, bounds={"x": (0, 1), "y": (0, 1)}, bins=3, target_fpr=0.1).fit(table).save(folder / "a")
+    model = DPMarginals(1, features={"x": (0, 1), "y": (0, 1)}, bins=3, target_fpr=0.1).fit(table).save(folder / "a")
     key = make_key(folder / "keys.json", "*", "--metrics")
     with running_server(folder, model, "--keys", folder / "keys.json", "--body-seconds", 5) as server:
         server.key = key

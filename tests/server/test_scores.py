@@ -33,18 +33,18 @@ def models(tmp_path_factory):
     )
     bounds = {"age": (18, 100), "bmi": (10, 60)}
     mixed = {
-        "bounds": bounds,
+        "features": bounds,
         "categories": {"sex": Category(["f", "m"]), "stage": Category([1, 2, 3], ordered=True)},
     }
     two = rows.select(["age", "bmi"])
     made = {
         "mixed": DPMarginals(1, **mixed, target_fpr=0.1).fit(rows),
         "cells": DPMarginals(1, **mixed, missing="cell").fit(rows),
-        "forest": DPForest(1, bounds=bounds, n_hint=400, target_fpr=0.05).fit(two),
-        "grid": DPGridKNN(1, bounds=bounds, bins=5, k=3).fit(two),
-        "nameless": DPMarginals(1, bounds=(0, 100), bins=4).fit(np.column_stack([two["age"], two["bmi"]])),
+        "forest": DPForest(1, features=bounds, n_rows_hint=400, target_fpr=0.05).fit(two),
+        "grid": DPGridKNN(1, features=bounds, bins=5, k=3).fit(two),
+        "nameless": DPMarginals(1, features=(0, 100), bins=4).fit(np.column_stack([two["age"], two["bmi"]])),
     }
-    made["merged"] = merge([made["grid"], DPGridKNN(1, bounds=bounds, bins=5, k=3).fit(two)], people="disjoint")
+    made["merged"] = merge([made["grid"], DPGridKNN(1, features=bounds, bins=5, k=3).fit(two)], people="disjoint")
     return {name: (detector.save(folder / name), detector) for name, detector in made.items()}
 
 
@@ -292,7 +292,7 @@ def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
     import threading
 
     app = loaded_app(
-        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+        models=(("a", str(DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
     )
     served, seen = app.routes.shelf.get("a"), []
     of_columns = type(served.scorer()).of_columns
@@ -331,7 +331,7 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
     from dpoutlier.server import routes
 
     app = loaded_app(
-        models=(("a", str(DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
+        models=(("a", str(DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
     )
     go_on = threading.Event()
     monkeypatch.setattr(routes, "explanations_body", lambda *_: b"{}" if go_on.wait(20) else b"")
@@ -359,7 +359,7 @@ def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tm
     from dpoutlier.server.models import Served
     from dpoutlier.server.watch import look_at_models
 
-    path = DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
+    path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     content = path.read_bytes()
     app = loaded_app(models=(("a", str(path)),))
     shelf = app.routes.shelf

@@ -43,7 +43,7 @@ def fitted(make, missing, kinds=False):
         columns["ordered"] = random.choice(["low", "mid", "high", "?"], 400)
         columns["closed"] = random.choice(["x", "y", "1", "?"], 400)
     table = pa.table(columns)
-    return make(bounds=bounds, categories=KINDS if kinds else None, missing=missing).fit(table)
+    return make(features=bounds, categories=KINDS if kinds else None, missing=missing).fit(table)
 
 
 MAKERS = {
@@ -255,8 +255,8 @@ def test_names_and_levels_cannot_leave_their_quotes(tmp_path):
     table = pa.table([pa.array(column) for column in columns], names)
     bounds = dict.fromkeys(names[:-1], (0, 1))
     for make in (
-        DPForest(1, n_trees=4, depth=6, bounds=bounds, categories={"select": levels}, target_fpr=0.1),
-        DPMarginals(1, bounds=bounds, categories={"select": levels}, target_fpr=0.1),
+        DPForest(1, n_trees=4, depth=6, features=bounds, categories={"select": levels}, target_fpr=0.1),
+        DPMarginals(1, features=bounds, categories={"select": levels}, target_fpr=0.1),
     ):
         detector = make.fit(table)
         scored = assert_equal(detector, table, tmp_path, table="my \"points\"; DROP TABLE 'x'; --")
@@ -295,7 +295,7 @@ def test_no_points_give_no_scores(tmp_path):
 
 @pytest.mark.parametrize("threshold", [math.inf, -math.inf, "a score", None])
 def test_predictions_follow_the_threshold_and_ties_are_inliers(threshold, tmp_path):
-    detector = DPMarginals(1, bins=4, bounds={"a": (0, 1)}).fit([[0.1], [0.1], [0.9]] * 20)
+    detector = DPMarginals(1, bins=4, features={"a": (0, 1)}).fit([[0.1], [0.1], [0.9]] * 20)
     points = pa.table({"a": [0.1, 0.3, 0.6, 0.9]})
     scores = sorted(detector.outlier_scores(points))
     if threshold is None:
@@ -308,7 +308,7 @@ def test_predictions_follow_the_threshold_and_ties_are_inliers(threshold, tmp_pa
 
 
 def test_features_without_names_are_columns_by_number(tmp_path):
-    detector = DPForest(1, n_trees=3, depth=4, bounds=(0, 1), target_fpr=0.1).fit(
+    detector = DPForest(1, n_trees=3, depth=4, features=(0, 1), target_fpr=0.1).fit(
         np.random.default_rng(0).uniform(size=(90, 2))
     )
     points = np.random.default_rng(1).uniform(size=(50, 2))
@@ -322,7 +322,7 @@ def test_a_feature_of_a_single_level_and_trees_of_nothing_else(tmp_path):
         n_trees=3,
         depth=4,
         subspace=1,
-        bounds={"b": (0, 1)},
+        features={"b": (0, 1)},
         categories={"a": Category(["x"], ordered=True)},
         target_fpr=0.1,
     )
@@ -355,7 +355,7 @@ def test_the_table_has_a_row_for_each_cell_and_says_which_model_it_is_of(tmp_pat
         assert about["model"] == json.loads(archive.read("manifest.json"))["checksum"]
 
 
-@pytest.mark.parametrize("make", [DPGridKNN(1, bounds=(0, 1), bins=4), GridKNN((0, 1), bins=4)])
+@pytest.mark.parametrize("make", [DPGridKNN(1, features=(0, 1), bins=4), GridKNN((0, 1), bins=4)])
 def test_a_grid_has_no_table_since_the_order_of_cells_depends_on_the_point_inside_its_cell(make, tmp_path):
     detector = make.fit(np.random.default_rng(0).uniform(size=(50, 2)))
     with pytest.raises(InvalidParameterError, match="depends on where a point lies inside its cell"):
@@ -369,8 +369,8 @@ def test_a_grid_has_no_table_since_the_order_of_cells_depends_on_the_point_insid
     [
         Forest((0, 1)),
         Marginals((0, 1)),
-        DPForest("inf", bounds=(0, 1), n_hint=9),
-        DPMarginals(1, bounds=(0, 1), unsafe_seed=0),
+        DPForest("inf", features=(0, 1), n_rows_hint=9),
+        DPMarginals(1, features=(0, 1), unsafe_seed=0),
     ],
 )
 def test_a_table_of_a_secret_model_is_secret(make, tmp_path):
@@ -385,14 +385,14 @@ def test_a_table_of_a_secret_model_is_secret(make, tmp_path):
 
 @pytest.mark.parametrize("names", [("a", "A"), ("ß", "ẞ"), ("Prediction", "b"), ("", "b"), ("dpoutlier_row", "b")])
 def test_names_that_sql_cannot_tell_apart_are_refused(names, tmp_path):
-    detector = DPMarginals(1, bounds=dict.fromkeys(names, (0, 1))).fit([[0.1, 0.2]] * 9)
+    detector = DPMarginals(1, features=dict.fromkeys(names, (0, 1))).fit([[0.1, 0.2]] * 9)
     with pytest.raises(InvalidParameterError, match=r"names? must be"):
         detector.export_scores(tmp_path / "terms.parquet")
     assert not list(tmp_path.iterdir())
 
 
 def test_files_and_tables_with_impossible_names_are_refused_before_anything_is_written(tmp_path):
-    detector = DPMarginals(1, bounds=(0, 1)).fit([[0.1, 0.2]] * 9)
+    detector = DPMarginals(1, features=(0, 1)).fit([[0.1, 0.2]] * 9)
     for path, sql, table in [
         ("terms.csv", None, "points"),
         ("ter*ms.parquet", None, "points"),
@@ -439,7 +439,7 @@ def test_the_command_refuses_secret_models_and_grids(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.random.default_rng(0).uniform(size=(50, 2))
     Forest((0, 1)).fit(rows).save("twin")
-    DPGridKNN(1, bounds=(0, 1), bins=4).fit(rows).save("grid")
+    DPGridKNN(1, features=(0, 1), bins=4).fit(rows).save("grid")
     for name, reason in (("twin.secret.dpo", "secret"), ("grid.dpo", "inside its cell")):
         ran = CliRunner().invoke(app, ["export", name, "-o", "terms.parquet"])
         assert ran.exit_code == 2

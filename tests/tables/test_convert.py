@@ -105,8 +105,8 @@ ODD = [HUGE, np.float32("nan"), (1, 2), 10**400, np.complex128(1 + 2j), np.ma.ma
 def test_reading_is_silent_whatever_a_value_does(rows):
     with warnings.catch_warnings(record=True) as caught, np.errstate(all="raise"):
         warnings.simplefilter("always")
-        DPGridKNN(1, bounds=(0, 1), bins=2).fit(rows)
-        DPGridKNN(1, bounds=(0, 1), bins=2).fit(pd.DataFrame(rows))
+        DPGridKNN(1, features=(0, 1), bins=2).fit(rows)
+        DPGridKNN(1, features=(0, 1), bins=2).fit(pd.DataFrame(rows))
     assert not caught
 
 
@@ -129,7 +129,7 @@ def test_a_number_past_all_floats_is_infinite_however_it_is_held():
 def test_a_type_that_cannot_be_read_is_refused():
     table = pa.table({"x": pa.array([], pa.decimal128(20, -3))})
     with pytest.raises(InvalidParameterError, match="types of the columns cannot be read"):
-        DPGridKNN(1, bounds=(0, 1), bins=2).fit(table)
+        DPGridKNN(1, features=(0, 1), bins=2).fit(table)
 
 
 class Odd:
@@ -173,7 +173,7 @@ def test_arrow_values_that_have_no_python_value_are_missing():
 
 @pytest.mark.parametrize("bounds", [{"a": (0, 1), "b": (0, 1)}, ([0, 0], [1, 1]), (0, [1, 1])])
 def test_an_empty_list_is_a_table_of_no_rows_where_bounds_tell_its_columns(bounds):
-    detector = DPGridKNN(1, bounds=bounds, bins=2).fit([])
+    detector = DPGridKNN(1, features=bounds, bins=2).fit([])
     assert detector.n_features_in_ == 2
 
 

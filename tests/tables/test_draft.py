@@ -323,7 +323,7 @@ def test_from_a_sample_to_scores(sample, tmp_path, suffix):
     table = sample.select(list(bounds.names))
     domain = bounds.domain(6, bounds.names)
     assert domain.missing == (False,) * 5 + (True,)
-    scores = DPForest(epsilon=1, bounds="f.toml", n_trees=5, n_hint=200).fit(table).score_samples(table)
+    scores = DPForest(epsilon=1, features="f.toml", n_trees=5, n_rows_hint=200).fit(table).score_samples(table)
     assert np.isfinite(scores).all()
     run("fit", f"new{suffix}", "--features", "f.toml", "--epsilon", "1", "--person", "person", "-o", "m")
     run("score", "m.dpo", f"new{suffix}", "-o", "s.csv")

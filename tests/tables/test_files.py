@@ -85,23 +85,23 @@ SOURCES = {
 }
 FITS = {
     "grid": lambda **more: DPGridKNN(2, bins=4, **more),
-    "forest": lambda **more: DPForest(2, n_hint=1000, **more),
+    "forest": lambda **more: DPForest(2, n_rows_hint=1000, **more),
     "marginals": lambda **more: DPMarginals(2, **more),
-    "a bought number of rows": lambda **more: DPGridKNN(2, bins="auto", n_hint="buy", **more),
-    "threshold": lambda **more: DPForest(2, n_hint="buy", target_fpr=0.1, **more),
-    "keyed": lambda **more: DPGridKNN(2, bins=3000, holder="keyed", n_jobs=2, **more),
+    "a bought number of rows": lambda **more: DPGridKNN(2, bins="auto", n_rows_hint="estimate", **more),
+    "threshold": lambda **more: DPForest(2, n_rows_hint="estimate", target_fpr=0.1, **more),
+    "keyed": lambda **more: DPGridKNN(2, bins=3000, counts="keyed", n_jobs=2, **more),
 }
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 def test_every_kind_of_file_gives_what_the_frame_gives(fit, source, folder):
-    arguments = {"bounds": BOUNDS, "categories": {"sex": LEVELS}, "missing": ["a", "sex"], "unsafe_seed": 3}
+    arguments = {"features": BOUNDS, "categories": {"sex": LEVELS}, "missing": ["a", "sex"], "unsafe_seed": 3}
     frame = made().select(["a", "b", "sex"])
     from_file, from_frame = fit(**arguments).fit(source(folder)), fit(**arguments).fit(frame)
     assert (from_file.outlier_scores(POINTS) == from_frame.outlier_scores(POINTS)).all()
     assert from_file.feature_names_in_.tolist() == ["a", "b", "sex"]
-    assert from_file.model_.n_hint == from_frame.model_.n_hint
+    assert from_file.model_.n_rows_hint == from_frame.model_.n_rows_hint
     if from_frame.target_fpr is not None:
         assert from_file.offset_ == from_frame.offset_
 
@@ -113,7 +113,9 @@ def test_people_and_bought_bounds(source, folder):
     frame = made().select(["a", "b", "who"])
     for make in (DPForest, DPMarginals, DPGridKNN):
         detectors = [
-            make(5, bounds=bounds, person="who", rows_per_person=2, n_hint=1000, target_fpr=0.1, unsafe_seed=1).fit(X)
+            make(
+                5, features=bounds, person="who", rows_per_person=2, n_rows_hint=1000, target_fpr=0.1, unsafe_seed=1
+            ).fit(X)
             for X in (source(folder), frame)
         ]
         scores = [detector.outlier_scores(POINTS.select(["a", "b"])) for detector in detectors]
@@ -172,16 +174,16 @@ DATASETS = {
 @pytest.mark.parametrize("make", DATASETS.values(), ids=DATASETS)
 def test_a_data_set_gives_what_its_table_gives(make, parted):
     dataset = make(parted)
-    arguments = {"bounds": BOUNDS, "categories": {"sex": LEVELS}, "missing": "cell", "unsafe_seed": 3}
-    detectors = [DPForest(2, n_hint="buy", **arguments).fit(X) for X in (dataset, dataset.to_table())]
+    arguments = {"features": BOUNDS, "categories": {"sex": LEVELS}, "missing": "cell", "unsafe_seed": 3}
+    detectors = [DPForest(2, n_rows_hint="estimate", **arguments).fit(X) for X in (dataset, dataset.to_table())]
     assert dataset.count_rows() > 300
     assert (detectors[0].outlier_scores(POINTS) == detectors[1].outlier_scores(POINTS)).all()
-    assert detectors[0].model_.n_hint == detectors[1].model_.n_hint
+    assert detectors[0].model_.n_rows_hint == detectors[1].model_.n_rows_hint
 
 
 def test_a_data_set_of_other_columns_is_refused_as_a_frame_is(parted):
     with pytest.raises(InvalidParameterError, match=r"columns without bounds: \['sex'\]"):
-        DPMarginals(1, bounds=BOUNDS).fit(parted)
+        DPMarginals(1, features=BOUNDS).fit(parted)
 
 
 def test_a_value_that_the_data_sets_type_cannot_hold_is_no_error(tmp_path):
@@ -190,7 +192,7 @@ def test_a_value_that_the_data_sets_type_cannot_hold_is_no_error(tmp_path):
     dataset = ds.dataset(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.float64())]))
     with pytest.raises(pa.ArrowInvalid):
         dataset.to_table()
-    fitted = DPGridKNN(1000, bounds=BOUNDS, bins=2).fit(dataset)  # no noise to speak of
+    fitted = DPGridKNN(1000, features=BOUNDS, bins=2).fit(dataset)  # no noise to speak of
     assert fitted.model_.counts.counts.tolist() == [0, 1, 1, 0]
 
 
@@ -205,7 +207,7 @@ WRAPPED = {
 def test_data_sets_of_text_are_refused(wrap, tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n0.5,1\n")
     with pytest.raises(InvalidParameterError, match=r"data set of csv files.*Pass the path"):
-        DPMarginals(1, bounds=BOUNDS).fit(wrap(ds.dataset(tmp_path, format="csv")))
+        DPMarginals(1, features=BOUNDS).fit(wrap(ds.dataset(tmp_path, format="csv")))
 
 
 class Halves(batched.BatchedTable):
@@ -223,7 +225,7 @@ class Halves(batched.BatchedTable):
 
 
 def test_any_table_in_batches_can_be_fitted():
-    arguments = {"bounds": BOUNDS, "person": "who", "n_hint": "buy", "unsafe_seed": 3}
+    arguments = {"features": BOUNDS, "person": "who", "n_rows_hint": "estimate", "unsafe_seed": 3}
     table = made().select(["who", "a", "b"])
     scores = [DPForest(2, **arguments).fit(X).outlier_scores(POINTS.select(["a", "b"])) for X in (Halves(table), table)]
     assert (scores[0] == scores[1]).all()
@@ -232,7 +234,7 @@ def test_any_table_in_batches_can_be_fitted():
 @pytest.mark.parametrize("make", [Halves, ds.dataset], ids=["batches", "data set"])
 def test_no_columns_are_refused(make):
     with pytest.raises(ValueError, match=r"0 feature\(s\)"):
-        DPMarginals(1, bounds=(0, 1)).fit(make(pa.table({"a": [1.0]}).select([])))
+        DPMarginals(1, features=(0, 1)).fit(make(pa.table({"a": [1.0]}).select([])))
 
 
 # Order, progress, no rows -------------------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ def test_whoever_watches_sees_bytes_of_each_pass(source, folder):
     table = file_table(folder / source, ["a", "b"])
     table.watch = lambda *call: seen.append(call)
     size = sum(path.stat().st_size for path in table.paths)
-    DPGridKNN(1, bounds=BOUNDS, bins=4, target_fpr=0.1).fit(table)  # two passes
+    DPGridKNN(1, features=BOUNDS, bins=4, target_fpr=0.1).fit(table)  # two passes
     done = [call[0] for call in seen]
     assert {call[1] for call in seen} == {size}
     assert done[-1] == size
@@ -273,7 +275,7 @@ def test_no_rows_are_a_fit_like_any_other(suffix, person, tmp_path):
     write_csv(tmp_path / "none.csv", made().slice(0, 0))
     for make in (DPGridKNN, DPForest, DPMarginals):
         detectors = [
-            make(1, bounds=BOUNDS, person=person, n_hint="buy", target_fpr=0.1, unsafe_seed=0).fit(X)
+            make(1, features=BOUNDS, person=person, n_rows_hint="estimate", target_fpr=0.1, unsafe_seed=0).fit(X)
             for X in (tmp_path / f"none.{suffix}", made().slice(0, 0).select(["a", "b", *([person] if person else [])]))
         ]
         points = POINTS.select(["a", "b"])
@@ -357,7 +359,7 @@ def test_bad_files_are_named_before_a_row_is_read(source, files, bounds, message
             pq.write_table(FILES[name], tmp_path / name)
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=message) as caught:
-        DPMarginals(1, bounds=bounds).fit(tmp_path / source)
+        DPMarginals(1, features=bounds).fit(tmp_path / source)
     assert "0.123" not in str(caught.value)
 
 
@@ -365,7 +367,7 @@ def test_a_folder_among_the_files_is_not_left_out_in_silence(folder, tmp_path):
     pq.write_table(made(), tmp_path / "rows.parquet")
     (tmp_path / "more.parquet").mkdir()
     with pytest.raises(InvalidParameterError, match=r"more\.parquet is no file"):
-        DPMarginals(1, bounds=BOUNDS).fit(tmp_path)
+        DPMarginals(1, features=BOUNDS).fit(tmp_path)
 
 
 @pytest.mark.parametrize("make", [lambda path: path, ds.dataset], ids=["file", "data set"])
@@ -374,7 +376,7 @@ def test_a_damaged_file_fails_with_a_fixed_text(make, folder, tmp_path):
     content[4 : len(content) // 2] = b"x" * (len(content) // 2 - 4)
     (tmp_path / "damaged.parquet").write_bytes(bytes(content))
     with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
-        DPMarginals(1, bounds={**BOUNDS, "who": (0, 1), "sex": (0, 1)}).fit(make(tmp_path / "damaged.parquet"))
+        DPMarginals(1, features={**BOUNDS, "who": (0, 1), "sex": (0, 1)}).fit(make(tmp_path / "damaged.parquet"))
     assert caught.value.__context__ is None
 
 
@@ -419,7 +421,7 @@ def test_people_whose_ids_have_different_kinds_in_files_are_refused(how, tmp_pat
     pq.write_table(pa.table({"x": [0.1], "who": [True]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"x": [0.1], "who": [1]}), tmp_path / "b.parquet")
     with pytest.raises(InvalidParameterError, match=r"column 'who' has type Boolean in .* and Int64 in"):
-        DPGridKNN(1, bounds={"x": (0, 1)}, bins=2, person="who").fit(how(tmp_path))
+        DPGridKNN(1, features={"x": (0, 1)}, bins=2, person="who").fit(how(tmp_path))
 
 
 def test_a_record_with_too_many_or_too_few_fields_is_no_row(tmp_path):

@@ -31,8 +31,8 @@ def written(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: DPGridKNN(1, bounds=BOUNDS, unsafe_seed=0, n_hint="buy", target_fpr=0.1),
-        lambda: DPGridKNN(1, bounds=BOUNDS, bins=500, unsafe_seed=0, n_jobs=2),
+        lambda: DPGridKNN(1, features=BOUNDS, unsafe_seed=0, n_rows_hint="estimate", target_fpr=0.1),
+        lambda: DPGridKNN(1, features=BOUNDS, bins=500, unsafe_seed=0, n_jobs=2),
         lambda: GridKNN(BOUNDS, bins=6, target_fpr=0.1),
         lambda: KNN(BOUNDS),
     ],
@@ -52,11 +52,11 @@ def test_a_damaged_file_fails_with_a_fixed_text(written, tmp_path):
     content[200:4000] = b"x" * 3800
     (tmp_path / "damaged.parquet").write_bytes(bytes(content))
     with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
-        DPGridKNN(1, bounds=BOUNDS, bins=4).fit(ParquetTable(tmp_path / "damaged.parquet", NAMES))
+        DPGridKNN(1, features=BOUNDS, bins=4).fit(ParquetTable(tmp_path / "damaged.parquet", NAMES))
     assert caught.value.__context__ is None
 
 
 def test_no_rows_in_a_file_is_a_fit_like_any_other(tmp_path):
     pq.write_table(pa.table({name: pa.array([], pa.float64()) for name in NAMES}), tmp_path / "none.parquet")
-    detector = DPGridKNN(1, bounds=BOUNDS, n_hint="buy").fit(ParquetTable(tmp_path / "none.parquet", NAMES))
+    detector = DPGridKNN(1, features=BOUNDS, n_rows_hint="estimate").fit(ParquetTable(tmp_path / "none.parquet", NAMES))
     assert np.isfinite(detector.outlier_scores(POINTS)).all()

@@ -64,7 +64,7 @@ def values_seen(readings):
 @pytest.mark.parametrize("stored", STORED, ids=str)
 def test_a_number_of_any_type_is_the_nearest_float(stored, tmp_path, request):
     rows = table_of(stored, stored.values(), folder=tmp_path, request=request)
-    seen = values_seen(opened(DPGridKNN(1, bounds=(0, 16), bins=16, k=1), rows))
+    seen = values_seen(opened(DPGridKNN(1, features=(0, 16), bins=16, k=1), rows))
     assert np.array_equal(seen, np.sort(nearest(stored)), equal_nan=True)
 
 
@@ -74,9 +74,9 @@ def fits(rows, low, high, **more):
     wide = PrivateBounds(0.2, (low, high))
     found = []
     for detector in (
-        DPGridKNN(1, bounds=(low, high), bins=64, k=2, target_fpr=0.2, **common),
-        DPForest(1, bounds=wide, n_hint=100, target_fpr=0.2, **common),
-        DPMarginals(1, bounds=(low, high), bins=64, **common),
+        DPGridKNN(1, features=(low, high), bins=64, k=2, target_fpr=0.2, **common),
+        DPForest(1, features=wide, n_rows_hint=100, target_fpr=0.2, **common),
+        DPMarginals(1, features=(low, high), bins=64, **common),
     ):
         model = detector.fit(rows).model_
         bounds = model.domain.lower, model.domain.upper
@@ -105,7 +105,7 @@ def test_a_fit_is_the_one_on_the_nearest_floats(stored, tmp_path, request):
     people = {"person": "id", "rows_per_person": 2}
     bounds = {"x": (low, high)}
     here = [
-        kind(1, bounds=bounds, unsafe_seed=SEED, **own, **people).fit(table)
+        kind(1, features=bounds, unsafe_seed=SEED, **own, **people).fit(table)
         for table in (rows, pa.table({"x": floats, "id": ids}))
         for kind, own in ((DPMarginals, {"bins": 64}), (DPGridKNN, {"bins": 64}))
     ]
@@ -171,17 +171,17 @@ def test_one_person_more_changes_no_others_counts_at_ties(stored, tmp_path, requ
         ]
         for kind, arguments in (
             (DPGridKNN, {"bins": 16, "k": 1}),
-            (DPForest, {"n_hint": 500, "n_trees": 4, "depth": 3}),
+            (DPForest, {"n_rows_hint": 500, "n_trees": 4, "depth": 3}),
             (DPMarginals, {"bins": 16}),
         ):
-            detector = kind(1, bounds={"x": (low, high)}, **arguments, **people)
+            detector = kind(1, features={"x": (low, high)}, **arguments, **people)
             model = detector.fit(worlds[0]).model_
             one, other = (opened(detector, rows) for rows in worlds)
             assert l1(one.counts(model.partition, 1), other.counts(model.partition, 1)) <= model.partition.cells_per_row
             levels = model.scorer.levels(model.partition)
             scores = [own.score_counts(model, levels, 1) for own in (one, other)]
             assert np.abs(scores[0] - scores[1]).sum() <= 1
-        wide = DPMarginals(1, bounds={"x": PrivateBounds(0.2, (low, high))}, bins=16, **people)
+        wide = DPMarginals(1, features={"x": PrivateBounds(0.2, (low, high))}, bins=16, **people)
         edges = [opened(wide, rows).edge_counts({0: (low, high)}).between(0) for rows in worlds]
         assert np.abs(edges[0] - edges[1]).sum() <= 1
 
@@ -200,12 +200,12 @@ def test_people_with_decimals_that_differ_in_the_last_digit(tmp_path):
     values = [Decimal("8.999999999999999"), Decimal("8.999999999999998")]
     rows = shuffled_people(values, 1000, 3)
     stored = Stored("duckdb", "decimal(38, 15)", "DECIMAL(38,15)")
-    detector = DPMarginals(1, bounds={"x": (0, 16)}, bins=16, person="id", rows_per_person=1)
+    detector = DPMarginals(1, features={"x": (0, 16)}, bins=16, person="id", rows_per_person=1)
     for own in (1000, -1, 500_000):
         counts = []
         for table in (rows, [*rows, (1, own)]):
             relation = table_of(stored, [v for v, _ in table], [i for _, i in table])
-            model = DPMarginals(1, bounds={"x": (0, 16)}, bins=16).fit(relation.project("x")).model_
+            model = DPMarginals(1, features={"x": (0, 16)}, bins=16).fit(relation.project("x")).model_
             counts.append(opened(detector, relation).counts(model.partition, 1))
         assert l1(*counts) <= 1
 
@@ -230,7 +230,7 @@ def test_a_score_is_that_of_the_nearest_float(stored, tmp_path, request):
     values = [own for own in stored.values() if own is not None]
     floats = np.array([float(own) for own in values])
     low, high = finite_range(floats)
-    detector = DPMarginals(1, bounds={"x": (low, high)}, bins=2**16).fit(pa.table({"x": floats}))
+    detector = DPMarginals(1, features={"x": (low, high)}, bins=2**16).fit(pa.table({"x": floats}))
     rows = table_of(stored, values, list(range(len(values))), tmp_path, request)
     assert np.array_equal(scores_of(detector.score_frame(rows)), detector.outlier_scores(pa.table({"x": floats})))
     if stored.way == "duckdb":
@@ -252,7 +252,7 @@ def test_numbers_that_are_levels_are_found_by_the_same_float(way, request):
     values = [Decimal("0.1"), Decimal("0.100000000000001"), Decimal(3), Decimal("8.999999999999999"), None]
     rows = table_of(Stored(way, "decimal(38, 15)", kind), values, request=request)
     for category in (Category([0.1, 3, 8.999999999999998]), Category(["0.1", "3"])):
-        seen = values_seen(opened(DPMarginals(1, bounds={"x": category}, bins=1), rows))
+        seen = values_seen(opened(DPMarginals(1, features={"x": category}, bins=1), rows))
         wanted = [category.code(own) for own in values]
         assert np.array_equal(
             seen, np.sort([np.nan if code is None else code + 0.5 for code in wanted]), equal_nan=True
@@ -264,7 +264,7 @@ def test_what_an_engine_cannot_convert_is_refused_by_its_type_and_costs_nothing(
     ledger = Ledger.create(tmp_path / "budget.ledger")
     ledger.open_budget("rows", epsilon=1)
     with pytest.raises(InvalidParameterError, match=r"Convert (it|them) in the query"):
-        DPMarginals(1, bounds=(0, 1), bins=4, ledger=ledger, dataset="rows").fit(table_of(stored, [None]))
+        DPMarginals(1, features=(0, 1), bins=4, ledger=ledger, dataset="rows").fit(table_of(stored, [None]))
     assert ledger.balance("rows").spent == 0
 
 

@@ -35,10 +35,10 @@ FEATURES = {
 }
 DETECTORS = {
     "grid": (DPGridKNN, {"bins": [5, 4, 1, 1]}),
-    "keyed grid": (DPGridKNN, {"bins": 2**20, "holder": "keyed"}),
-    "sparse grid": (DPGridKNN, {"bins": [100, 100, 1, 1], "holder": "sparse"}),
-    "grid by rule": (DPGridKNN, {"n_hint": "buy"}),
-    "forest": (DPForest, {"n_hint": 500}),
+    "keyed grid": (DPGridKNN, {"bins": 2**20, "counts": "keyed"}),
+    "sparse grid": (DPGridKNN, {"bins": [100, 100, 1, 1], "counts": "sparse"}),
+    "grid by rule": (DPGridKNN, {"n_rows_hint": "estimate"}),
+    "forest": (DPForest, {"n_rows_hint": 500}),
     "marginals": (DPMarginals, {"bins": [6, 3, 1, 1]}),
 }
 
@@ -60,7 +60,7 @@ def fitted(detector, rows, **more):
     kind, own = DETECTORS[detector]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnsafeWarning)
-        common = {"epsilon": 2, "bounds": FEATURES, "missing": ["age", "ward"], "unsafe_seed": 7}
+        common = {"epsilon": 2, "features": FEATURES, "missing": ["age", "ward"], "unsafe_seed": 7}
         return kind(**{**common, **own, **more}).fit(rows)
 
 
@@ -81,7 +81,7 @@ def test_the_model_is_that_of_the_same_rows_in_memory(engine, detector, request)
 def test_bought_bounds_and_thresholds_are_those_of_the_same_rows_in_memory(engine, detector, request):
     table = patients().drop_columns(["ward", "stage"])
     bounds = {"age": PrivateBounds(0.2, (-1e6, 1e6)), "dose.mg": (0, 5)}
-    more = {"bounds": bounds, "missing": ["age"], "target_fpr": 0.1} | ({"bins": 6} if detector != "forest" else {})
+    more = {"features": bounds, "missing": ["age"], "target_fpr": 0.1} | ({"bins": 6} if detector != "forest" else {})
     here, there = fitted(detector, table, **more), fitted(detector, lazy(engine, table, request), **more)
     assert released(there) == released(here)
     assert there.offset_ == here.offset_
@@ -100,7 +100,7 @@ def test_people_keep_the_same_rows_as_in_memory(engine, detector, request):
 def test_people_with_bought_bounds_keep_the_same_rows_as_in_memory(engine, request):
     table = patients(people=True).select(["age", "dose.mg", "id"])
     bounds = {"age": PrivateBounds(0.2, (-1e6, 1e6)), "dose.mg": PrivateBounds(0.2, (-1e6, 1e6))}
-    more = {"bounds": bounds, "missing": ["age"], "person": "id", "rows_per_person": 2, "bins": 6}
+    more = {"features": bounds, "missing": ["age"], "person": "id", "rows_per_person": 2, "bins": 6}
     assert released(fitted("grid", lazy(engine, table, request), **more)) == released(fitted("grid", table, **more))
 
 
@@ -211,7 +211,7 @@ def test_spark_keeps_the_rows_that_memory_keeps(spark, request):
 def test_columns_that_are_called_like_ours_are_no_trouble(engine, request):
     table = patients(people=True).rename_columns(["age", "dpoutlier_p0", "w0", "n", "dpoutlier_who"])
     renamed = dict(zip(["age", "dpoutlier_p0", "w0", "n"], FEATURES.values(), strict=True))
-    more = {"bounds": renamed, "missing": ["age", "w0"], "person": "dpoutlier_who", "rows_per_person": 2}
+    more = {"features": renamed, "missing": ["age", "w0"], "person": "dpoutlier_who", "rows_per_person": 2}
     assert released(fitted("grid", lazy(engine, table, request), **more)) == released(fitted("grid", table, **more))
 
 
@@ -220,7 +220,7 @@ def test_a_name_that_is_a_pattern_to_an_engine_is_a_name(engine, request):
     """Else the person would be another column, and nobody would be capped."""
     rng = np.random.default_rng(4)
     table = pa.table({"^x$": ["one"] * 200, "x": rng.random(200), "*": rng.random(200), "^.*$": rng.random(200)})
-    more = {"bounds": {"x": (0, 1), "*": (0, 1), "^.*$": (0, 1)}, "missing": "error", "person": "^x$", "bins": 3}
+    more = {"features": {"x": (0, 1), "*": (0, 1), "^.*$": (0, 1)}, "missing": "error", "person": "^x$", "bins": 3}
     found = fitted("grid", lazy(engine, table, request), epsilon=float("inf"), **more)
     assert released(found) == released(fitted("grid", table, epsilon=float("inf"), **more))
     assert arrays_of(found.model_)["exact"].tolist() == [1]
@@ -230,7 +230,7 @@ def test_a_dask_frame_whose_rows_come_in_another_order_each_time_keeps_one_row_o
     n = 4000
     frame = pd.DataFrame({"x": (np.arange(n) % 500 + 0.5) / 500, "id": np.arange(n) % 500})
     shuffled = dd.from_pandas(frame, npartitions=16).shuffle("id")
-    more = {"bounds": {"x": (0, 1)}, "missing": "error", "person": "id", "bins": 500, "epsilon": float("inf")}
+    more = {"features": {"x": (0, 1)}, "missing": "error", "person": "id", "bins": 500, "epsilon": float("inf")}
     assert set(arrays_of(fitted("grid", shuffled, **more).model_)["exact"].tolist()) == {1}
 
 
@@ -238,7 +238,7 @@ def test_a_collation_of_duckdb_makes_no_two_people_one(request):
     """Nor two levels one, be it that of a column or that of all text."""
     rows = [(0.1, "p", "a"), (0.2, "P", "A"), (0.3, "e", "a"), (0.4, "é", "b"), (0.4, "é", "b")]
     table = pa.table({name: list(column) for name, column in zip(("x", "who", "s"), zip(*rows), strict=True)})
-    more = {"bounds": {"x": (0, 1), "s": Category(["a", "é"])}, "missing": "error", "person": "who", "bins": 10}
+    more = {"features": {"x": (0, 1), "s": Category(["a", "é"])}, "missing": "error", "person": "who", "bins": 10}
     wanted = released(fitted("grid", table, **more))
     for collation, column in (
         ("NOCASE", "VARCHAR"),
@@ -259,7 +259,7 @@ def test_a_collation_of_spark_makes_no_two_people_one(spark):
         f"SELECT x, who COLLATE UTF8_LCASE AS who, s COLLATE UTF8_LCASE AS s FROM VALUES {rows} AS t(x, who, s)"
     )
     table = pa.table({"x": [0.1, 0.2, 0.3], "who": ["p", "P", "p"], "s": ["a", "A", "b"]})
-    more = {"bounds": {"x": (0, 1), "s": Category(["a", "b"])}, "missing": "error", "person": "who", "bins": 10}
+    more = {"features": {"x": (0, 1), "s": Category(["a", "b"])}, "missing": "error", "person": "who", "bins": 10}
     assert released(fitted("grid", frame, **more)) == released(fitted("grid", table, **more))
 
 
@@ -315,7 +315,7 @@ NUMBER, TEXT, TIME, BYTES = pa.float64(), pa.string(), pa.timestamp("us"), pa.bi
         ({"x": NUMBER, "s": TIME}, {}, "column 's' has type Datetime.*; levels must be text or numbers"),
         (
             {"x": NUMBER, "s": TEXT},
-            {"bounds": {"x": (0, 1), "s": Category([1, 2])}},
+            {"features": {"x": (0, 1), "s": Category([1, 2])}},
             "column 's' has type String; its levels are numbers",
         ),
         (
@@ -331,7 +331,7 @@ def test_a_column_that_is_missing_or_of_a_wrong_type_is_refused_before_any_row_i
     engine, types, more, text, request
 ):
     frame = never_read(engine, types, request)
-    detector = DPGridKNN(epsilon=1, **{"bounds": {"x": (0, 1), "s": Category(["a"])}, "bins": 3, **more})
+    detector = DPGridKNN(epsilon=1, **{"features": {"x": (0, 1), "s": Category(["a"])}, "bins": 3, **more})
     with pytest.raises(InvalidParameterError, match=text):
         detector.fit(frame)
 
@@ -341,7 +341,7 @@ def test_a_column_that_is_missing_or_of_a_wrong_type_is_refused_before_any_row_i
 def test_what_an_engine_says_of_a_row_is_withheld(engine, detector, request):
     frame = never_read(engine, {"x": NUMBER}, request)
     with pytest.raises(ReferenceDataError) as caught:
-        detector(epsilon=1, bounds=(0, 1), bins=3).fit(frame)
+        detector(epsilon=1, features=(0, 1), bins=3).fit(frame)
     assert str(caught.value) == UNREADABLE
     assert caught.value.__context__ is None
     assert (
@@ -353,20 +353,20 @@ def test_what_an_engine_says_of_a_row_is_withheld(engine, detector, request):
 def test_a_lazy_frame_of_an_unknown_engine_is_refused(monkeypatch):
     monkeypatch.setattr("dpoutlier.engines.frames.engine_of", lambda _: None)
     with pytest.raises(InvalidParameterError, match="a lazy frame of polars was passed"):
-        DPGridKNN(epsilon=1, bounds=(0, 1), bins=3).fit(pl.LazyFrame({"x": [0.5]}))
+        DPGridKNN(epsilon=1, features=(0, 1), bins=3).fit(pl.LazyFrame({"x": [0.5]}))
 
 
 @pytest.mark.parametrize("engine", EMBEDDED)
 def test_points_in_a_lazy_frame_are_told_where_to_go(engine):
     table = pa.table({"x": [0.5]})
-    detector = GridKNN(bounds=(0, 1)).fit(table)
+    detector = GridKNN(features=(0, 1)).fit(table)
     with pytest.raises(TypeError, match="use score_frame"):
         detector.outlier_scores(lazy(engine, table))
 
 
 def test_columns_whose_names_differ_in_case_only_are_refused_where_they_are_one():
     frame = duckdb.connect().sql("SELECT 0.1 AS x, 0.9 AS y").select("x, y AS X")
-    detector = DPGridKNN(epsilon=1, bounds={"x": (0, 1), "X": (0, 1)}, bins=3)
+    detector = DPGridKNN(epsilon=1, features={"x": (0, 1), "X": (0, 1)}, bins=3)
     if sorted(frame.columns) == ["X", "x"]:
         with pytest.raises(InvalidParameterError, match="differ in case only"):
             detector.fit(frame)
@@ -380,13 +380,13 @@ def test_categories_of_dask_that_are_no_text_are_refused_before_any_row_is_read(
     frame = dd.from_pandas(pd.DataFrame({"s": pd.Categorical(values)}), npartitions=1)
     frame = frame if kind == "category of numbers" else frame.assign(s=frame["s"].cat.as_unknown())
     with pytest.raises(InvalidParameterError, match="column 's' holds categories that are not known to be text"):
-        DPGridKNN(epsilon=1, bounds={"s": Category(["1", "2"])}, bins=2).fit(frame)
+        DPGridKNN(epsilon=1, features={"s": Category(["1", "2"])}, bins=2).fit(frame)
 
 
 def test_a_schema_that_cannot_be_had_says_nothing_of_a_row(tmp_path):
     (tmp_path / "rows.ndjson").write_text('{"x":0.1}\n{"x":secret9}\n')
     with pytest.raises(InvalidParameterError, match="could not be found out") as caught:
-        DPGridKNN(epsilon=1, bounds={"x": (0, 1)}, bins=3).fit(pl.scan_ndjson(tmp_path / "rows.ndjson"))
+        DPGridKNN(epsilon=1, features={"x": (0, 1)}, bins=3).fit(pl.scan_ndjson(tmp_path / "rows.ndjson"))
     assert "secret9" not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__context__ is None
 
@@ -394,7 +394,7 @@ def test_a_schema_that_cannot_be_had_says_nothing_of_a_row(tmp_path):
 def test_a_stream_of_spark_is_refused(spark):
     stream = spark.readStream.format("rate").load().selectExpr("CAST(value AS DOUBLE) AS x")
     with pytest.raises(InvalidParameterError, match="a Spark stream was passed"):
-        DPMarginals(epsilon=1, bounds=(0, 9), bins=3).fit(stream)
+        DPMarginals(epsilon=1, features=(0, 9), bins=3).fit(stream)
 
 
 def test_an_interrupted_query_is_an_interrupt():
@@ -413,13 +413,15 @@ def test_spark_without_dpoutlier_on_the_executors_counts_by_expressions(spark, d
     assert released(fitted(detector, spark.createDataFrame(table))) == released(fitted(detector, table))
 
 
-@pytest.mark.parametrize("more", [{"bounds": PrivateBounds(0.1, (0, 9))}, {"target_fpr": 0.1}])
+@pytest.mark.parametrize("more", [{"features": PrivateBounds(0.1, (0, 9))}, {"target_fpr": 0.1}])
 def test_what_needs_dpoutlier_on_the_executors_of_spark_is_refused_before_any_row_is_read(
     spark, more, monkeypatch, request
 ):
     monkeypatch.setattr(on_spark, "executors_have", lambda session, name: False)
     with pytest.raises(InvalidParameterError, match="on Spark needs dpoutlier on the executors"):
-        DPMarginals(epsilon=1, **{"bounds": (0, 9), "bins": 3, **more}).fit(never_read("spark", {"x": NUMBER}, request))
+        DPMarginals(epsilon=1, **{"features": (0, 9), "bins": 3, **more}).fit(
+            never_read("spark", {"x": NUMBER}, request)
+        )
 
 
 def test_the_probe_of_spark_tells_what_is_there_from_what_is_not(spark):
@@ -430,4 +432,4 @@ def test_the_probe_of_spark_tells_what_is_there_from_what_is_not(spark):
 def test_objects_of_dask_are_refused_before_any_row_is_read():
     frame = dd.from_pandas(pd.DataFrame({"a": [1.0]}), npartitions=1).map_partitions(_refuse, meta={"s": object})
     with pytest.raises(InvalidParameterError, match="column 's'"):
-        DPGridKNN(epsilon=1, bounds={"s": Category(["a"])}, bins=2).fit(frame)
+        DPGridKNN(epsilon=1, features={"s": Category(["a"])}, bins=2).fit(frame)

@@ -51,7 +51,7 @@ def observe(make, rows, table, tmp_path, **arguments):
     try:
         with warnings.catch_warnings(record=True) as caught, redirect_stdout(out), redirect_stderr(out):
             warnings.simplefilter("always")
-            detector = make(1, **{"bounds": {"a": (0, 1), "b": (0, 1)}, "unsafe_seed": 4, **arguments})
+            detector = make(1, **{"features": {"a": (0, 1), "b": (0, 1)}, "unsafe_seed": 4, **arguments})
             detector.fit(table(rows))
             path = detector.save(tmp_path / "model", overwrite=True)
     finally:
@@ -116,7 +116,7 @@ level = st.sampled_from([*LEVELS, " low", "never heard of", "", None, np.nan, 7,
 patient = st.sampled_from(["p", "q", "r", "", None, np.nan, 3])
 record = st.tuples(patient, value, level, st.sampled_from([1, 2, "3", 2.0, "four", None, 9, -np.inf]))
 REAL = {
-    "bounds": {"a": (0, 1)},
+    "features": {"a": (0, 1)},
     "categories": {"b": LEVELS, "c": Category([1, 2, 3], ordered=True)},
     "missing": ["a", "b"],
     "person": "who",
@@ -168,7 +168,7 @@ def test_a_row_without_a_person_shows_nowhere(make, tmp_path_factory, rows, more
 def test_with_bought_bounds_and_threshold_only_released_numbers_differ(make, tmp_path_factory, rows, more):
     """Bounds are a release themselves, so cells may move; what is shown besides has the same shape and words."""
     folder = tmp_path_factory.mktemp("replay")
-    bought = {"bounds": {"a": PrivateBounds(share=0.2, outer=(-10, 10))}, "target_fpr": 0.1}
+    bought = {"features": {"a": PrivateBounds(share=0.2, outer=(-10, 10))}, "target_fpr": 0.1}
     seen, model = observe_people(make, rows, folder, **bought)
     seen_too, model_too = observe_people(make, [*rows, ("someone new", *more[1:])], folder, **bought)
     for shown in (seen, seen_too):
@@ -185,11 +185,11 @@ SENTINELS = [0.123456789012345, 0.987654321098765]
 @pytest.mark.parametrize(
     "unfitted",
     [
-        DPGridKNN(1, bounds=(0, 1), bins=7, holder="dense", target_fpr=0.1),
-        DPGridKNN(1, bounds=(0, 1), bins=7, holder="keyed", target_fpr=0.1),
-        DPGridKNN(1, bounds=(0, 1), bins=7, holder="sparse", target_fpr=0.1),
-        DPForest(1, bounds=(0, 1), n_hint=50, target_fpr=0.1),
-        DPMarginals(1, bounds=(0, 1), target_fpr=0.1),
+        DPGridKNN(1, features=(0, 1), bins=7, counts="dense", target_fpr=0.1),
+        DPGridKNN(1, features=(0, 1), bins=7, counts="keyed", target_fpr=0.1),
+        DPGridKNN(1, features=(0, 1), bins=7, counts="sparse", target_fpr=0.1),
+        DPForest(1, features=(0, 1), n_rows_hint=50, target_fpr=0.1),
+        DPMarginals(1, features=(0, 1), target_fpr=0.1),
     ],
     ids=["dense grid", "keyed grid", "sparse grid", "forest", "marginals"],
 )
@@ -213,7 +213,7 @@ def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_no_person_and_no_undeclared_level_is_kept_anywhere(make, tmp_path):
     rows = [(f"person-{i}-planted", SENTINELS[0], "a planted level", 2) for i in range(50)]
-    bought = {**REAL, "bounds": {"a": PrivateBounds(outer=(-1e3, 1e3))}}
+    bought = {**REAL, "features": {"a": PrivateBounds(outer=(-1e3, 1e3))}}
     detector = make(1, **bought).fit(records_frame(rows))
     with secrets_may_travel():
         shown = pickle.dumps(detector)
@@ -230,7 +230,7 @@ N_ROWS = 7919
 @EACH_KIND
 def test_the_number_of_rows_is_nowhere(make, tmp_path):
     rows = np.random.default_rng(0).uniform(size=(N_ROWS, 2))
-    detector = make(0.1, bounds=(0, 1), target_fpr=0.1).fit(rows)
+    detector = make(0.1, features=(0, 1), target_fpr=0.1).fit(rows)
     with zipfile.ZipFile(detector.save(tmp_path / "m")) as archive:
         manifest = archive.read("manifest.json").decode()
     shown = repr(vars(detector)) + repr(detector.model_) + str(detector.privacy_statement())

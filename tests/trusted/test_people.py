@@ -177,8 +177,8 @@ def test_the_cap_is_applied_before_everything_that_is_bought(cls, monkeypatch):
         "dpoutlier.trusted.fit.release_vector", lambda exact, _law, _source: seen.append(exact) or exact
     )
     table = pd.DataFrame({"who": np.repeat([1, 2], 50), "a": np.linspace(0, 1, 100)})
-    own = {DPForest: {"n_hint": "buy"}, DPMarginals: {}, DPGridKNN: {"n_hint": "buy"}}[cls]
-    fitted = cls(1, bounds={"a": (0, 1)}, person="who", rows_per_person=3, target_fpr=0.1, **own).fit(table)
+    own = {DPForest: {"n_rows_hint": "estimate"}, DPMarginals: {}, DPGridKNN: {"n_rows_hint": "estimate"}}[cls]
+    fitted = cls(1, features={"a": (0, 1)}, person="who", rows_per_person=3, target_fpr=0.1, **own).fit(table)
     assert [int(exact.sum()) for exact in seen] == [6] * len(seen)
     assert len(seen) == 1 + bool(own)
     assert fitted.n_features_in_ == 1
@@ -189,7 +189,7 @@ def test_the_cap_is_applied_before_everything_that_is_bought(cls, monkeypatch):
 
 def test_the_statement_says_per_person_and_how_rows_were_left_out():
     table = pd.DataFrame({"who": ["u", "v"], "a": [0.1, 0.2]})
-    statement = DPMarginals(1, bounds={"a": (0, 1)}, person="who").fit(table).privacy_statement()
+    statement = DPMarginals(1, features={"a": (0, 1)}, person="who").fit(table).privacy_statement()
     assert statement.unit == "one person, with at most 1 row"
     text = " ".join(str(statement).split())
     assert "Adding one person to, or removing it from," in text
@@ -201,7 +201,7 @@ def test_the_statement_says_per_person_and_how_rows_were_left_out():
 
 def test_points_may_have_the_column_of_people_and_need_not(tmp_path):
     table = frame()
-    detector = DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who").fit(table)
+    detector = DPMarginals(1, features={"a": (0, 1), "b": (0, 1)}, person="who").fit(table)
     scores = detector.outlier_scores(table)
     assert (detector.outlier_scores(table[["a", "b"]]) == scores).all()
     assert (detector.outside_bounds(table) == False).all()  # noqa: E712
@@ -218,7 +218,7 @@ def test_points_may_have_the_column_of_people_and_need_not(tmp_path):
 def test_a_column_that_is_not_there_is_refused_before_any_row_is_read(person, X, monkeypatch):
     monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
     with pytest.raises(InvalidParameterError, match=r"person must be the name of a column"):
-        DPMarginals(1, bounds=(0, 1), person=person).fit(X)
+        DPMarginals(1, features=(0, 1), person=person).fit(X)
 
 
 # Two people must not become one, nor one two ------------------------------------------------------------------------------
@@ -278,7 +278,12 @@ def test_people_with_bought_bounds_are_capped_in_every_read(monkeypatch):
     )
     table = pd.DataFrame({"who": np.repeat(np.arange(30), 10), "a": np.random.default_rng(0).uniform(size=300)})
     DPForest(
-        1, bounds=PrivateBounds(outer=(-10, 10)), person="who", rows_per_person=2, n_hint="buy", target_fpr=0.1
+        1,
+        features=PrivateBounds(outer=(-10, 10)),
+        person="who",
+        rows_per_person=2,
+        n_rows_hint="estimate",
+        target_fpr=0.1,
     ).fit(table)
     assert seen == {"bounds": 60, "counts": 60, "small": [60, 60]}
 
@@ -317,7 +322,7 @@ def test_types_that_are_no_features_are_refused_by_the_schema_alone(kind, column
     numbers = pa.array([0.5] * n, pa.float64())
     table = {"a": own if column == "a" else numbers, "b": numbers, "who": own if column == "who" else numbers}
     pq.write_table(pa.table(table), tmp_path / "t.parquet")
-    detector = DPMarginals(1, bounds={"a": (0, 1), "b": (0, 1)}, person="who")
+    detector = DPMarginals(1, features={"a": (0, 1), "b": (0, 1)}, person="who")
     with pytest.raises(InvalidParameterError, match=f"column '{column}' of .*t.parquet has type"):
         detector.fit(tmp_path / "t.parquet")
     with pytest.raises(InvalidParameterError, match=f"column '{column}' of .*t.parquet has type"):

@@ -41,7 +41,7 @@ class Case:
 def grid_case(cells):
     return Case(
         Grid((cells,)),
-        lambda epsilon, **kw: DPGridKNN(epsilon, bounds=(0, 1), bins=cells, **kw),
+        lambda epsilon, **kw: DPGridKNN(epsilon, features=(0, 1), bins=cells, **kw),
         [(i + 0.5) / cells for i in range(cells)],
     )
 
@@ -51,12 +51,12 @@ CASES = {
     "grid of 3": grid_case(3),
     "2 trees": Case(
         Trees(1, 2, 1, (1,), 0),
-        lambda epsilon, **kw: DPForest(epsilon, bounds=(0, 1), n_trees=2, depth=1, subspace=1, **kw),
+        lambda epsilon, **kw: DPForest(epsilon, features=(0, 1), n_trees=2, depth=1, subspace=1, **kw),
         [0.1, 0.5, 0.9],
     ),
     "2 margins": Case(
         Margins((2, 2)),
-        lambda epsilon, **kw: DPMarginals(epsilon, bounds=(0, 1), bins=2, **kw),
+        lambda epsilon, **kw: DPMarginals(epsilon, features=(0, 1), bins=2, **kw),
         [(0.1, 0.1), (0.1, 0.9), (0.9, 0.1), (0.9, 0.9)],
     ),
 }
@@ -219,8 +219,8 @@ def test_frozen_noise_on_neighbours_moves_the_release_by_at_most_the_sensitivity
 
 
 BY_RULE = {
-    "grid": lambda epsilon, **kw: DPGridKNN(epsilon, bounds=(0, 1), n_hint="buy", unsafe_seed=0, **kw),
-    "forest": lambda epsilon, **kw: DPForest(epsilon, bounds=(0, 1), n_hint="buy", unsafe_seed=0, **kw),
+    "grid": lambda epsilon, **kw: DPGridKNN(epsilon, features=(0, 1), n_rows_hint="estimate", unsafe_seed=0, **kw),
+    "forest": lambda epsilon, **kw: DPForest(epsilon, features=(0, 1), n_rows_hint="estimate", unsafe_seed=0, **kw),
 }
 
 
@@ -253,7 +253,7 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
     assert small == {(1 if relation == ADD else 2) * rows_per_person}
     laws = {charge.purpose: DiscreteLaplace(charge.rate) for charge in model.charges}
     source = UnsafeSeededBytes(0)
-    assert model.n_hint == max(1, len(rows) + int(draw_noise(laws["number of rows"], 1, source)[0]))
+    assert model.n_rows_hint == max(1, len(rows) + int(draw_noise(laws["number of rows"], 1, source)[0]))
     draw_noise(laws["counts"], model.partition.n_cells, source)
     histogram = model.score_histogram
     exact = np.bincount(
@@ -272,19 +272,19 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
 def test_rules_use_the_number_that_was_bought_and_the_epsilon_of_one_row(relation, rows_per_person):
     """Twice the noise, or four times, is half or a quarter of epsilon for a rule."""
     rows, arguments = np.zeros((3000, 3)), {"neighbours": relation, "rows_per_person": rows_per_person}
-    model = DPForest(4, bounds=(0, 1), n_hint="buy", **arguments).fit(rows).model_
+    model = DPForest(4, features=(0, 1), n_rows_hint="estimate", **arguments).fit(rows).model_
     per_row = 4 * 0.95 / ((1 if relation == ADD else 2) * rows_per_person)
-    assert 2900 < model.n_hint < 3100
-    assert (model.partition.n_trees, model.partition.depth) == trees_by_rule(model.n_hint, per_row)
-    grid = DPGridKNN(4, bounds=(0, 1), n_hint="buy", **arguments).fit(rows).model_
-    assert grid.partition.bins[0] == bins_by_rule(grid.n_hint, per_row, 3)
+    assert 2900 < model.n_rows_hint < 3100
+    assert (model.partition.n_trees, model.partition.depth) == trees_by_rule(model.n_rows_hint, per_row)
+    grid = DPGridKNN(4, features=(0, 1), n_rows_hint="estimate", **arguments).fit(rows).model_
+    assert grid.partition.bins[0] == bins_by_rule(grid.n_rows_hint, per_row, 3)
 
 
 @pytest.mark.parametrize(
     ("detector", "columns"),
     [
-        (DPForest(1, bounds=(0, 1), n_hint="buy", n_trees=4000), 8),
-        (DPGridKNN(100, bounds=(0, 1), n_hint="buy", holder="dense"), 2),
+        (DPForest(1, features=(0, 1), n_rows_hint="estimate", n_trees=4000), 8),
+        (DPGridKNN(100, features=(0, 1), n_rows_hint="estimate", counts="dense"), 2),
     ],
     ids=["forest", "grid"],
 )
@@ -305,9 +305,11 @@ def test_small_releases_draw_from_the_system():
     The noise has scale 2,000: five equal numbers of rows, or two equal histograms, have a probability below 1e-9.
     """
     rows = np.zeros((50_000, 1))
-    fits = [DPGridKNN("0.01", bounds=(0, 1), n_hint="buy", target_fpr=0.1).fit(rows).model_ for _ in range(5)]
+    fits = [
+        DPGridKNN("0.01", features=(0, 1), n_rows_hint="estimate", target_fpr=0.1).fit(rows).model_ for _ in range(5)
+    ]
     assert len({tuple(model.score_histogram.counts.tolist()) for model in fits}) == 5
-    assert len({model.n_hint for model in fits}) > 1
+    assert len({model.n_rows_hint for model in fits}) > 1
 
 
 def test_both_relations_are_stated_and_one_is_twice_the_other():

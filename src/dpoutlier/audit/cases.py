@@ -1,4 +1,4 @@
-"""The cases of the standard audit: every detector, relation and holder, where a row changes as much as it can."""
+"""The cases of the standard audit: every detector, relation and kind of counts, where a row changes as much as it can."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Case:
         return str(self.many.arguments.get("neighbours", Neighbours.ADD_OR_REMOVE_ONE.value))
 
     @property
-    def holder(self) -> str:
-        return self.many.holder
+    def counts(self) -> str:
+        return self.many.counts
 
     @property
     def epsilon(self) -> float:
@@ -66,20 +66,20 @@ def _grid(label: str, arguments: dict[str, Any], bins: int = 2, many: int = 2**1
 
 
 def _grids(common: dict[str, Any], epsilon: float) -> Iterator[Case]:
-    yield _grid("grid", {**common, "holder": "dense"})
-    yield _grid("grid", {**common, "holder": "keyed"})
+    yield _grid("grid", {**common, "counts": "dense"})
+    yield _grid("grid", {**common, "counts": "keyed"})
     # A crowd lifts the counts over the threshold of a sparse release; without one, the cell is hardly ever listed.
-    sparse = {"holder": "sparse", "sparse_size": 4, "k": math.ceil(80 / epsilon)}
+    sparse = {"counts": "sparse", "sparse_size": 4, "k": math.ceil(80 / epsilon)}
     yield _grid("grid", {**common, **sparse}, bins=64, many=2**14)
 
 
 def _specials(common: dict[str, Any]) -> Iterator[Case]:
-    sparse = {"holder": "sparse", "sparse_size": 2**14}
+    sparse = {"counts": "sparse", "sparse_size": 2**14}
     yield _grid("grid, alone in its cell", {**common, **sparse}, bins=8, many=2**14)
     yield _grid("grid, 3 rows a person", {**common, "rows_per_person": 3})
     # Ids are read, and rows past the cap are left out.
     yield _grid("grid, people by id", {**common, "rows_per_person": 2, "person": "id"})
-    bought = {"n_hint": "buy", "target_fpr": 0.1, "threshold_share": 0.25}
+    bought = {"n_rows_hint": "estimate", "target_fpr": 0.1, "threshold_share": 0.25}
     # So large a crowd that the number of rows lies well above its noise: what is bought is at least 1.
     everything = Configuration("grid", {**common, "k": 200, "bins": "auto", **bought})
     yield Case("grid, rows and threshold bought", everything, everything, teeth=False)

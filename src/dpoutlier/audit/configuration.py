@@ -70,8 +70,8 @@ class Configuration:
         return int(self.arguments.get("rows_per_person", 1))
 
     @cached_property
-    def holder(self) -> str:
-        """The word for the holder of a fit, also where the number of cells decides."""
+    def counts(self) -> str:
+        """The kind of counts of a fit, also where the number of cells decides."""
         return self.model().counts.kind
 
     @cached_property
@@ -178,13 +178,13 @@ def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
         raise InvalidParameterError(
             f"{path} promises nothing, so that there is no claim to audit: {model.guarantee.voided_by[0]}"
         )
-    name = next(name for name in DETECTOR_NAMES[1:] if detector_class(name).__name__ == model.detector)
+    name = next(name for name in DETECTOR_NAMES if detector_class(name).__name__ == model.detector)
     return Configuration(name, arguments, model.domain.n_features), [arguments["epsilon"]]
 
 
 def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[Any]]:
     content = dict(content)
-    name = one_of(DETECTOR_NAMES[1:], detector=content.pop("detector", None))
+    name = one_of(DETECTOR_NAMES, detector=content.pop("detector", None))
     given = content.pop("epsilon", None)
     epsilons = given if isinstance(given, list) else [given]
     if not epsilons or given is None:

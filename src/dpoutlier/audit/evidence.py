@@ -52,8 +52,8 @@ def other_releases(model: Model, worlds: Worlds) -> float:
     total = 0.0
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:
-        if charge.purpose == "number of rows" and not worlds.configuration.replaces and model.n_hint is not None:
-            total += float(charge.rate) * (abs(model.n_hint - crowd) - abs(model.n_hint - crowd - own))
+        if charge.purpose == "number of rows" and not worlds.configuration.replaces and model.n_rows_hint is not None:
+            total += float(charge.rate) * (abs(model.n_rows_hint - crowd) - abs(model.n_rows_hint - crowd - own))
         if charge.purpose == "threshold" and model.score_histogram is not None:
             total += _of_histogram(model, worlds, float(charge.rate))
     return total

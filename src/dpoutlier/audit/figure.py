@@ -56,13 +56,13 @@ def _draw(axes: Any, own: list[Finding], everything: list[Finding]) -> None:
     ticks = [2.0**power for power in range(-10, 6) if 1.5 * least <= 2.0**power <= ends[1]]
     axes.set_yticks([least, *ticks], ["0", *(f"{tick:g}" for tick in ticks)])
     axes.minorticks_off()
-    series = list(dict.fromkeys((one.case, one.holder) for one in own))
-    for i, (case, holder) in enumerate(series):
+    series = list(dict.fromkeys((one.case, one.counts) for one in own))
+    for i, (case, counts) in enumerate(series):
         colour, aside = COLOURS[i % len(COLOURS)], 1 + 0.025 * (i - (len(series) - 1) / 2)
-        mine = [one for one in own if (one.case, one.holder) == (case, holder)]
+        mine = [one for one in own if (one.case, one.counts) == (case, counts)]
         tried = [epsilon for epsilon in epsilons if any(one.claimed == epsilon for one in mine)]
         sharpest = [max(one.bound for one in mine if one.claimed == epsilon) for epsilon in tried]
-        name = case if holder == "dense" else f"{case}, {holder}"
+        name = case if counts == "dense" else f"{case}, {counts}"
         heights = [max(bound, least) for bound in sharpest]
         axes.plot([epsilon * aside for epsilon in tried], heights, color=colour, lw=1, label=name)
         for one in mine:

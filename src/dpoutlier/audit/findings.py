@@ -18,7 +18,7 @@ class Finding:
     case: str
     detector: str
     neighbours: str
-    holder: str
+    counts: str
     method: str
     """Many runs, or one run with canaries."""
     channel: str
@@ -42,7 +42,7 @@ class Finding:
             case=case.label,
             detector=case.detector,
             neighbours=case.neighbours,
-            holder=case.holder,
+            counts=case.counts,
             method=method,
             channel=channel,
             claimed=case.epsilon,

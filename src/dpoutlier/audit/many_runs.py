@@ -27,7 +27,7 @@ COUNTS, SCORES, FILE = "counts", "scores", "file"
 
 def channels_of(configuration: Configuration) -> tuple[str, ...]:
     """What can be seen of a fit: a secret file cannot."""
-    return (COUNTS, SCORES) if configuration.holder == "keyed" else (COUNTS, SCORES, FILE)
+    return (COUNTS, SCORES) if configuration.counts == "keyed" else (COUNTS, SCORES, FILE)
 
 
 def observe(

@@ -25,7 +25,7 @@ class Line:
 
     def __init__(self, findings: list[Finding]) -> None:
         first = findings[0]
-        self.case, self.neighbours, self.holder = first.case, first.neighbours, first.holder
+        self.case, self.neighbours, self.counts = first.case, first.neighbours, first.counts
         self.by_epsilon: dict[float, Finding] = {}
         for one in findings:
             best = self.by_epsilon.get(one.claimed)
@@ -34,9 +34,9 @@ class Line:
 
 
 def sharpest_lines(findings: list[Finding]) -> list[Line]:
-    """A line for each case, relation and holder."""
-    keys = dict.fromkeys((one.case, one.neighbours, one.holder) for one in findings)
-    return [Line([one for one in findings if (one.case, one.neighbours, one.holder) == key]) for key in keys]
+    """A line for each case, relation and kind of counts."""
+    keys = dict.fromkeys((one.case, one.neighbours, one.counts) for one in findings)
+    return [Line([one for one in findings if (one.case, one.neighbours, one.counts) == key]) for key in keys]
 
 
 def verdict(findings: list[Finding]) -> str:
@@ -46,7 +46,7 @@ def verdict(findings: list[Finding]) -> str:
         worst = max(refuted, key=lambda one: one.certain - one.claimed)
         return (
             f"REFUTED: {len(refuted)} of {len(findings)} audits refute the claim. The worst: {worst.case}, {worst.neighbours}, "
-            f"{worst.holder}, {worst.method} on {worst.channel}: epsilon is at least {worst.certain:.3f}, and {worst.claimed:g} is "
+            f"{worst.counts}, {worst.method} on {worst.channel}: epsilon is at least {worst.certain:.3f}, and {worst.claimed:g} is "
             "claimed. Something is broken: do not release anything."
         )
     text = f"No claim is refuted by any of {len(findings)} audits."

@@ -191,7 +191,7 @@ def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | Non
 
 def _effort_of_a_fit(case: Case) -> float:
     """How many times as long a fit takes as one of few cells, roughly; by the number of cells, so that an audit can be repeated."""
-    return max(case.many.model().partition.n_cells / FEW_CELLS, 1.0) if case.many.holder == "dense" else 1.0
+    return max(case.many.model().partition.n_cells / FEW_CELLS, 1.0) if case.many.counts == "dense" else 1.0
 
 
 def _asked(case: Case) -> bool:

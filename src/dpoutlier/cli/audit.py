@@ -23,7 +23,7 @@ def audit(
         Path | None,
         typer.Argument(
             help="What to audit: a TOML file with a detector and its arguments, or a model file, whose arguments are taken. "
-            "Left out: the standard cases of every detector, relation and holder."
+            "Left out: the standard cases of every detector, relation and kind of counts."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for audit.html, audit.csv and audit.png.")] = Path("audit"),
@@ -104,7 +104,7 @@ def _table(findings: "list[Finding]") -> "Table":
     table = Table(
         title="Sharpest lower bound (99.9 %) on epsilon, below the epsilon that is claimed", title_justify="left"
     )
-    for name in ("case", "neighbours", "holder"):
+    for name in ("case", "neighbours", "counts"):
         table.add_column(name, no_wrap=name != "case")
     for epsilon in epsilons:
         table.add_column(f"{epsilon:g}", justify="right", no_wrap=True)
@@ -113,7 +113,7 @@ def _table(findings: "list[Finding]") -> "Table":
         for epsilon in epsilons:
             one = line.by_epsilon.get(epsilon)
             cells.append("" if one is None else f"[red]{one.bound:.3f}[/]" if one.refuted else f"{one.bound:.3f}")
-        table.add_row(line.case, line.neighbours, line.holder, *cells)
+        table.add_row(line.case, line.neighbours, line.counts, *cells)
     return table
 
 
@@ -121,7 +121,7 @@ def _described(cases: "list[Case]", *, quick: bool) -> dict[str, str]:
     """What was audited, for the page: of the standard cases their names are enough."""
     said = {"effort": "quick: few runs"} if quick else {}
     if len({case.label for case in cases}) > 1:
-        return {"configuration": "the standard cases of every detector, relation and holder", **said}
+        return {"configuration": "the standard cases of every detector, relation and kind of counts", **said}
     case = cases[0]
     arguments = {name: value for name, value in case.many.arguments.items() if name != "epsilon" and value is not None}
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(arguments.items()))

@@ -80,11 +80,11 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
     data = demo_data()
     folder.mkdir(parents=True, exist_ok=True)
     reference = named(data.reference)
-    detector = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS, target_fpr=0.1, threshold_share=0.2).fit(reference)
+    detector = DPGridKNN(epsilon, features=BOUNDS, bins=BINS, target_fpr=0.1, threshold_share=0.2).fit(reference)
     twin = GridKNN(BOUNDS, bins=BINS).fit(reference)
 
     def aurocs(rows: pa.Table) -> list[float]:
-        fresh = DPGridKNN(epsilon, bounds=BOUNDS, bins=BINS)
+        fresh = DPGridKNN(epsilon, features=BOUNDS, bins=BINS)
         with nothing_to_protect():  # the rows are public
             fits = [fresh.fit(rows).outlier_scores(data.points) for _ in range(REFITS)]
         return [float(roc_auc_score(data.labels, scores)) for scores in fits]

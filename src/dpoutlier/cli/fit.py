@@ -47,7 +47,7 @@ class Exhausted(StrEnum):
     AS_PRINTED = "as-printed"
 
 
-def _n_hint(text: str) -> int | str:
+def _n_rows_hint(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
@@ -65,12 +65,12 @@ def fit(
     detector: Annotated[
         Detector, typer.Option(help="What to fit; auto chooses by the number of features, rows and epsilon alone.")
     ] = Detector.AUTO,
-    n_hint: Annotated[
+    n_rows_hint: Annotated[
         str,
         typer.Option(
-            help="Public guess of the number of rows, never the true one; 'buy' costs 5 % of epsilon where a rule needs it."
+            help="Public guess of the number of rows, never the true one; 'estimate' costs 5 % of epsilon where a rule needs it."
         ),
-    ] = "buy",
+    ] = "estimate",
     target_fpr: Annotated[float | None, typer.Option(help="Buy a threshold at this false-positive rate.")] = None,
     threshold_share: Annotated[float, typer.Option(help="Share of epsilon that the threshold costs.")] = 0.05,
     neighbours: Annotated[
@@ -99,7 +99,7 @@ def fit(
     exhausted: Annotated[
         Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
     ] = None,
-    holder: Annotated[
+    counts: Annotated[
         Holder | None,
         typer.Option(
             help="Grid: dense can be published; keyed takes any grid and is secret; sparse takes any, drops small counts and can "
@@ -107,7 +107,7 @@ def fit(
         ),
     ] = None,
     sparse_size: Annotated[
-        int | None, typer.Option(help="Sparse holder: empty cells expected among those kept; 10000 unless told.")
+        int | None, typer.Option(help="Sparse counts: empty cells expected among those kept; 10000 unless told.")
     ] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="Ledger that epsilon is charged to before any row is read (dpoutlier ledger).")
@@ -155,7 +155,7 @@ def fit(
             "max_depth": max_depth,
             "max_cells": max_cells,
             "exhausted": None if exhausted is None else exhausted.value,
-            "holder": None if holder is None else holder.value,
+            "counts": None if counts is None else counts.value,
             "sparse_size": sparse_size,
         }
         if ledger is None and anchor is not None:
@@ -165,7 +165,7 @@ def fit(
             detector.value,
             epsilon=epsilon,
             features=bounds,
-            n_hint=_n_hint(n_hint),
+            n_rows_hint=_n_rows_hint(n_rows_hint),
             neighbours=neighbours.value,
             rows_per_person=rows_per_person,
             person=person,

@@ -13,28 +13,28 @@ from dpoutlier.counts.sparse import SparseCounts
 __all__ = ["added"]
 
 
-def added(holders: Sequence[NoisyCounts]) -> NoisyCounts:
-    """The cell-by-cell sum of publishable holders of one kind."""
-    (kind,) = {holder.kind for holder in holders}
-    return ADDED_BY_KIND[kind](holders)
+def added(all_held: Sequence[NoisyCounts]) -> NoisyCounts:
+    """The cell-by-cell sum of publishable counts of one kind."""
+    (kind,) = {held.kind for held in all_held}
+    return ADDED_BY_KIND[kind](all_held)
 
 
-def _dense(holders: Sequence[NoisyCounts]) -> NoisyCounts:
-    total = np.array(holders[0].arrays()["counts"], np.int64)
-    for holder in holders[1:]:
-        total += holder.arrays()["counts"]
+def _dense(all_held: Sequence[NoisyCounts]) -> NoisyCounts:
+    total = np.array(all_held[0].arrays()["counts"], np.int64)
+    for held in all_held[1:]:
+        total += held.arrays()["counts"]
     _check_size(total)
     return DenseCounts(total)
 
 
-def _sparse(holders: Sequence[NoisyCounts]) -> NoisyCounts:
+def _sparse(all_held: Sequence[NoisyCounts]) -> NoisyCounts:
     """The cells that any of them lists; a part that does not list a cell adds nothing to it."""
-    sparse = [holder for holder in holders if isinstance(holder, SparseCounts)]
-    ids, which = np.unique(np.concatenate([holder.ids for holder in sparse]), axis=0, return_inverse=True)
+    sparse = [held for held in all_held if isinstance(held, SparseCounts)]
+    ids, which = np.unique(np.concatenate([held.ids for held in sparse]), axis=0, return_inverse=True)
     total = np.zeros(len(ids), np.int64)
-    np.add.at(total, which.reshape(-1), np.concatenate([holder.noisy for holder in sparse]))
+    np.add.at(total, which.reshape(-1), np.concatenate([held.noisy for held in sparse]))
     _check_size(total)
-    (tau,) = {holder.tau for holder in sparse}
+    (tau,) = {held.tau for held in sparse}
     return SparseCounts(ids, total, tau)
 
 
@@ -44,4 +44,4 @@ def _check_size(total: NDArray[np.int64]) -> None:
 
 
 ADDED_BY_KIND: dict[str, Callable[[Sequence[NoisyCounts]], NoisyCounts]] = {"dense": _dense, "sparse": _sparse}
-"""How to add holders, by the word for them. Whoever writes another publishable holder adds it here."""
+"""How to add counts, by their kind. A new kind of publishable counts adds its function here."""

@@ -1,4 +1,4 @@
-"""What scoring, files and statements need to know of a holder, and all they may know."""
+"""What scoring, files and statements need to know of noisy counts, and all they may know."""
 
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -45,13 +45,13 @@ class NoisyCounts(Protocol):
 
     @property
     def publishable(self) -> bool:
-        """Whether the holder itself, and not only its answers, may leave the custodian."""
+        """Whether the counts themselves, and not only answers made from them, may leave the custodian."""
 
     def table(self, digits: int = DIGITS) -> CountTable:
         """What kernels read, with so many digits in the table of the noise. Ask ``kernel_table``, which keeps it."""
 
     def listed(self) -> tuple[CellIds, NDArray[np.int64]] | None:
-        """Ids and counts of all cells that do not count zero, if the holder lists them; None if any cell may count."""
+        """Ids and counts of all cells that do not count zero, if these are listed; None if any cell may count."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What a file holds."""
@@ -60,11 +60,11 @@ class NoisyCounts(Protocol):
 
 
 def empty_table(kind: int) -> CountTable:
-    """A table of no cells, to be filled in by a holder."""
+    """A table of no cells, to be filled in by each kind of counts."""
     return CountTable(
         kind=kind,
         per_row=1,
-        dense=np.empty(0, np.int32),  # as most dense holders have it, so that kernels are compiled once for all
+        dense=np.empty(0, np.int32),  # as most dense counts have it, so that kernels are compiled once for all
         occupied=new_occupied(0),
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),
@@ -74,20 +74,20 @@ def empty_table(kind: int) -> CountTable:
     )
 
 
-def noisy_counts(holder: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
+def noisy_counts(counts: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
     """Noisy counts of the cells ``ids`` of shape (n, 2), in rows."""
     out = np.empty(len(ids), np.int64)
     low, high = np.ascontiguousarray(ids[:, 1]), np.ascontiguousarray(ids[:, 0])
-    table, digits = kernel_table(holder), DIGITS
+    table, digits = kernel_table(counts), DIGITS
     while not look_up(table, low, high, new_scratch(len(ids), STREAM * digits), out):
         digits *= 2
-        table = holder.table(digits)
+        table = counts.table(digits)
     return np.asarray(out / table.per_row)
 
 
-def all_counts(holder: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], int]:
+def all_counts(counts: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], int]:
     """Noisy counts of all cells by id, in units of 1 / the second number returned; for partitions of few cells."""
-    out, table, digits = np.empty(n_cells, np.int64), kernel_table(holder), DIGITS
+    out, table, digits = np.empty(n_cells, np.int64), kernel_table(counts), DIGITS
     scratch = new_scratch(MANY, STREAM * digits)
     high = np.zeros(MANY, np.uint64)
     for first in range(0, n_cells, MANY):
@@ -95,18 +95,18 @@ def all_counts(holder: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], in
         low = np.arange(first, first + len(part), dtype=np.uint64)
         while not look_up(table, low, high[: len(part)], scratch, part):
             digits *= 2
-            table, scratch = holder.table(digits), new_scratch(MANY, STREAM * digits)
+            table, scratch = counts.table(digits), new_scratch(MANY, STREAM * digits)
     return out, table.per_row
 
 
 _tables: WeakKeyDictionary[Any, CountTable] = WeakKeyDictionary()
 
 
-def kernel_table(holder: NoisyCounts) -> CountTable:
-    """What kernels read of a holder, made at its first use and kept beside it: no pickle and no file carries it."""
-    table = _tables.get(holder)
+def kernel_table(counts: NoisyCounts) -> CountTable:
+    """What kernels read of counts, made at first use and kept beside them: no pickle and no file carries it."""
+    table = _tables.get(counts)
     if table is None:
-        table = _tables[holder] = holder.table()
+        table = _tables[counts] = counts.table()
     return table
 
 

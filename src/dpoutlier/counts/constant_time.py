@@ -1,4 +1,4 @@
-"""The keyed holder for strangers: the same noisy counts, in a time that tells nothing else of a cell."""
+"""Keyed counts in constant time: the same noisy counts, in a time that tells nothing else of a cell."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def steady(counts: KeyedCounts) -> SteadyCounts:
         raise SecretError(
             f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
             "depends on the noise that it draws, so strangers must not time its answers. New fits take it only for noise wider "
-            f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with holder='sparse', whose models may be "
+            f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
             "published; a new fit is a new release, and costs anew."
         )
     made = SteadyCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)

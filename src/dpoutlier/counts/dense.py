@@ -1,4 +1,4 @@
-"""The dense holder: every cell's noise was drawn at the fit and the exact counts are gone. Publishable."""
+"""Dense counts: every cell's noise was drawn at the fit and the exact counts are gone. Publishable."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""The exact holder of the non-private twins: no noise, no guarantee, secret."""
+"""Exact counts of the non-private twins: no noise, no guarantee, secret."""
 
 from dataclasses import dataclass
 from typing import Any

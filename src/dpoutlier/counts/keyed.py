@@ -1,4 +1,4 @@
-"""The keyed holder: exact counts and a secret key from which each cell's noise is computed, once and for ever. Secret."""
+"""Keyed counts: exact counts and a secret key from which each cell's noise is computed, once and for ever. Secret."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class KeyedCounts:
         if not _may_travel.get():
             raise SecretError(
                 "this model is secret: it holds exact counts and the key of their noise, and a pickle would carry both. "
-                "Publish a dense model instead (holder='dense'), or, for a process that is the custodian's own, pickle "
+                "Publish a dense model instead (counts='dense'), or, for a process that is the custodian's own, pickle "
                 "inside 'with dpoutlier.secrets_may_travel():'."
             )
         return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float, self.noise))

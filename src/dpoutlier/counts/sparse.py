@@ -1,4 +1,4 @@
-"""The sparse holder: the cells whose noisy count reached a public threshold; all others count zero. Publishable."""
+"""Sparse counts: the cells whose noisy count reached a public threshold; all others count zero. Publishable."""
 
 import math
 from dataclasses import dataclass

@@ -59,7 +59,7 @@ def as_in_paper(
     grid = Grid((at_least_one(b=b),) * len(bounds.lower))
     return DPGridKNN(
         epsilon,
-        bounds=bounds,
+        features=bounds,
         k=k,
         bins=b,
         weighted=weighted,

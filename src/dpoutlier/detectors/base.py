@@ -34,7 +34,7 @@ MOST_SHOWN = 5
 class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
     """Base of the detectors."""
 
-    bounds: Any
+    features: Any
     categories: Any
     missing: Any
     person: Any = None
@@ -64,7 +64,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         return np.empty((0, n_features or 0)) if empty else X
 
     def _declared(self) -> Bounds:
-        return Bounds.of(self.bounds, self.categories, self.missing)
+        return Bounds.of(self.features, self.categories, self.missing)
 
     def _declared_domain(self, X: Any, declared: Bounds) -> Domain:
         """The domain of ``X`` from what is declared and from the schema, which is public."""

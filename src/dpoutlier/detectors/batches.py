@@ -10,7 +10,6 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._startup import first_without_collection
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import Rows
 
@@ -83,8 +82,7 @@ class BatchScorer:
         return Told(told, known)
 
     def _scores(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-        with first_without_collection("score"):  # kernels are loaded
-            return self.detector.scores_of(Rows(columns, self.detector.fitted_domain()))
+        return self.detector.scores_of(Rows(columns, self.detector.fitted_domain()))
 
     def _known(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_] | None:
         """Which points miss no value, but where there is a cell for it; None: all."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dpoutlier._validate import bad
+from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes
@@ -36,16 +37,16 @@ class _OfTrees(PartitionedDetector):
         return isinstance(self.n_trees, str) or isinstance(self.depth, str)
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
-        def make(n_hint: int | None, epsilon: float) -> Partition:
+        def make(n_rows_hint: int | None, epsilon: float) -> Partition:
             n_trees, depth = self.n_trees, self.depth
             if self._by_rule():
-                if n_hint is None:
+                if n_rows_hint is None:
                     raise InvalidParameterError(
-                        "n_trees='auto' and depth='auto' need n_hint, a public guess of the number of rows such as "
-                        "n_hint=5000 (never the true number), or n_hint='buy' to spend 5 % of epsilon on it; or give "
+                        "n_trees='auto' and depth='auto' need n_rows_hint, a public guess of the number of rows such as "
+                        "n_rows_hint=5000 (never the true number), or 'estimate' to spend 5 % of epsilon on it; or give "
                         "n_trees=16 and depth=9."
                     )
-                by_rule = trees_by_rule(n_hint, epsilon)
+                by_rule = trees_by_rule(n_rows_hint, epsilon)
                 depth = by_rule[1] if isinstance(depth, str) else depth
                 n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
             return trees_of(axes, n_trees, depth, self.subspace, self.tree_seed)
@@ -70,7 +71,7 @@ class Forest(_OfTrees, ExactDetector):
 
     Parameters
     ----------
-    bounds, categories, missing
+    features, categories, missing
         The public features, as for :class:`DPForest`.
     n_trees, depth, subspace, tree_seed
         See :class:`DPForest`; "auto" follows the same rule with the true number of rows, as for an infinite epsilon.
@@ -83,14 +84,15 @@ class Forest(_OfTrees, ExactDetector):
     --------
     >>> import numpy as np
     >>> reference = np.random.default_rng(0).normal(size=(500, 3))
-    >>> inlier, outlier = Forest(bounds=(-6, 6)).fit(reference).outlier_scores([[0, 0, 0], [5, -5, 5]])
+    >>> inlier, outlier = Forest(features=(-6, 6)).fit(reference).outlier_scores([[0, 0, 0], [5, -5, 5]])
     >>> bool(inlier < outlier)
     True
     """
 
+    @accept_old_names
     def __init__(
         self,
-        bounds: Any = None,
+        features: Any = None,
         *,
         categories: Any = None,
         missing: Any = "error",
@@ -101,7 +103,7 @@ class Forest(_OfTrees, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.n_trees = n_trees
@@ -127,7 +129,7 @@ class DPForest(_OfTrees, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair, path or PrivateBounds
+    features : Bounds, dict, pair, path or PrivateBounds
         The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
         :class:`~dpoutlier.PrivateBounds` buys it.
     categories : dict, optional
@@ -142,11 +144,11 @@ class DPForest(_OfTrees, PrivateDetector):
     person : str, optional
         The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
         Without it nobody may have more rows than declared.
-    n_hint : int or "buy", optional
+    n_rows_hint : int or "estimate", optional
         A *public* guess of the number of rows, for "auto"; or buy one for 5 % of epsilon. Never ``len(X)``: it would stand in the
         model, and the number of rows is private. Three times too many or too few costs about .01 of AUROC.
     n_trees : int or "auto"
-        "auto" takes the number from ``n_hint`` and epsilon: 2 to 32.
+        "auto" takes the number from ``n_rows_hint`` and epsilon: 2 to 32.
     depth : int or "auto"
         Most levels of a tree, and never more than three for each of its features. "auto": 3 to 14.
     subspace : int or sequence of int
@@ -178,23 +180,24 @@ class DPForest(_OfTrees, PrivateDetector):
     --------
     >>> import numpy as np
     >>> reference = np.random.default_rng(0).normal(size=(2613, 20))
-    >>> detector = DPForest(epsilon=1, bounds=(-8, 8), n_hint=2000).fit(reference)
+    >>> detector = DPForest(epsilon=1, features=(-8, 8), n_rows_hint=2000).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0] * 20, [4, -4] * 10])
     >>> bool(inlier < outlier)
     True
     """
 
+    @accept_old_names
     def __init__(
         self,
         epsilon: Any,
         *,
-        bounds: Any = None,
+        features: Any = None,
         categories: Any = None,
         missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
         person: str | None = None,
-        n_hint: Any = None,
+        n_rows_hint: Any = "estimate",
         n_trees: Any = "auto",
         depth: Any = "auto",
         subspace: Any = 4,
@@ -207,13 +210,13 @@ class DPForest(_OfTrees, PrivateDetector):
         unsafe_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
         self.person = person
-        self.n_hint = n_hint
+        self.n_rows_hint = n_rows_hint
         self.n_trees = n_trees
         self.depth = depth
         self.subspace = subspace

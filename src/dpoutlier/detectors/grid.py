@@ -8,6 +8,7 @@ from typing import Any
 
 from dpoutlier._validate import bad
 from dpoutlier.counts.sparse import SparseCounts, least_size_for
+from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes
@@ -35,7 +36,7 @@ class _OnGrid(PartitionedDetector):
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         grid = self._usable(Grid.of(self.bins, axes))
-        return lambda _n_hint, _epsilon: grid
+        return lambda _n_rows_hint, _epsilon: grid
 
     def _usable(self, grid: Grid) -> Grid:
         """Refuse a grid on which walks over stored cells would take too long: before any row is read."""
@@ -54,7 +55,7 @@ class GridKNN(_OnGrid, ExactDetector):
 
     Parameters
     ----------
-    bounds, categories, missing
+    features, categories, missing
         The public features, as for :class:`DPForest`.
     k, weighted, distance, max_depth, exhausted
         See :class:`DPGridKNN`.
@@ -67,14 +68,15 @@ class GridKNN(_OnGrid, ExactDetector):
 
     Examples
     --------
-    >>> twin = GridKNN(bounds=(0, 10), bins=10, k=2).fit([[1.5], [1.7], [2.5]])
+    >>> twin = GridKNN(features=(0, 10), bins=10, k=2).fit([[1.5], [1.7], [2.5]])
     >>> twin.outlier_scores([[1.5], [4.5]]).tolist()
     [0.0, 0.3]
     """
 
+    @accept_old_names
     def __init__(
         self,
-        bounds: Any = None,
+        features: Any = None,
         *,
         categories: Any = None,
         missing: Any = "error",
@@ -87,7 +89,7 @@ class GridKNN(_OnGrid, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.k = k
@@ -109,7 +111,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair, path or PrivateBounds
+    features : Bounds, dict, pair, path or PrivateBounds
         The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
         :class:`~dpoutlier.PrivateBounds` buys it.
     categories : dict, optional
@@ -124,12 +126,12 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     person : str, optional
         The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
         Without it nobody may have more rows than declared.
-    n_hint : int or "buy", optional
+    n_rows_hint : int or "estimate", optional
         A *public* guess of the number of rows, for ``bins="auto"``; or buy one for 5 % of epsilon. Never the true number.
     k : int
         Noisy rows to gather.
     bins : int, sequence of int, or "auto"
-        Bins per feature; "auto" takes them from ``n_hint``, epsilon and the number of features. Where a feature has levels,
+        Bins per feature; "auto" takes them from ``n_rows_hint``, epsilon and the number of features. Where a feature has levels,
         they are its bins, whatever is said here. A value on the edge of two bins goes up or down, always the same way: of
         bounds (0, 4) and 4 bins the value 1 is in the second bin, of (0, 3) and 3 bins in the first. So give whole numbers from 0
         to 10 bounds halfway between, (-0.5, 10.5).
@@ -141,15 +143,15 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     max_depth : int or None
         Most grid steps from home.
     max_cells : int
-        Most cells to visit where empty cells have noise: so not with the sparse holder, nor at ``epsilon=inf``, where walks look
+        Most cells to visit where empty cells have noise: so not with sparse counts, nor at ``epsilon=inf``, where walks look
         at the occupied cells only.
     exhausted : {"outlying", "as-printed"}
         What a walk that did not gather k rows scores.
-    holder : {"auto", "dense", "keyed", "sparse"}
+    counts : {"auto", "dense", "keyed", "sparse"}
         "dense" can be published; "keyed" takes any grid and is secret; "sparse" takes any grid and can be published, but keeps
         only cells whose noisy count reaches a threshold; "auto" is dense up to four million cells, and keyed beyond.
     sparse_size : int
-        For the sparse holder: how many empty cells may be expected among those that are kept. The threshold is the least, from 1,
+        For sparse counts: how many empty cells may be expected among those that are kept. The threshold is the least, from 1,
         that gives no more: a larger number keeps smaller counts, in a larger file (24 bytes a cell).
     target_fpr : float, optional
         Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
@@ -178,23 +180,24 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     --------
     >>> import numpy as np
     >>> reference = np.random.default_rng(0).normal(size=(2613, 2))
-    >>> detector = DPGridKNN(epsilon=1, bounds=(-8, 8), n_hint=2000, k=30).fit(reference)
+    >>> detector = DPGridKNN(epsilon=1, features=(-8, 8), n_rows_hint=2000, k=30).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0, 0], [7, -7]])
     >>> bool(inlier < outlier)
     True
     """
 
+    @accept_old_names
     def __init__(
         self,
         epsilon: Any,
         *,
-        bounds: Any = None,
+        features: Any = None,
         categories: Any = None,
         missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
         person: str | None = None,
-        n_hint: Any = None,
+        n_rows_hint: Any = "estimate",
         k: int = 10,
         bins: Any = "auto",
         weighted: bool = False,
@@ -202,7 +205,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         max_depth: int | None = 4,
         max_cells: int = 100_000,
         exhausted: str = "outlying",
-        holder: str = "auto",
+        counts: str = "auto",
         sparse_size: int = 10_000,
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
@@ -213,13 +216,13 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         unsafe_float_laplace: bool = False,
     ) -> None:
         self.epsilon = epsilon
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
         self.person = person
-        self.n_hint = n_hint
+        self.n_rows_hint = n_rows_hint
         self.k = k
         self.bins = bins
         self.weighted = weighted
@@ -227,7 +230,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.max_depth = max_depth
         self.max_cells = max_cells
         self.exhausted = exhausted
-        self.holder = holder
+        self.counts = counts
         self.sparse_size = sparse_size
         self.target_fpr = target_fpr
         self.threshold_share = threshold_share
@@ -249,19 +252,19 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         if not self._by_rule():
             return super()._partition_maker(axes)
 
-        def by_rule(n_hint: int | None, epsilon: float) -> Partition:
-            if n_hint is None or epsilon == float("inf"):
+        def by_rule(n_rows_hint: int | None, epsilon: float) -> Partition:
+            if n_rows_hint is None or epsilon == float("inf"):
                 raise InvalidParameterError(
-                    "bins='auto' needs n_hint, a public guess of the number of rows such as n_hint=5000 (never the true "
-                    "number), or n_hint='buy' to spend 5 % of a finite epsilon on it; or give bins=5."
+                    "bins='auto' needs n_rows_hint, a public guess of the number of rows such as n_rows_hint=5000 (never the true "
+                    "number), or n_rows_hint='estimate' to spend 5 % of a finite epsilon on it; or give bins=5."
                 )
-            bins = bins_by_rule(n_hint, epsilon, len(axes), [a.levels for a in axes if a.levels])
+            bins = bins_by_rule(n_rows_hint, epsilon, len(axes), [a.levels for a in axes if a.levels])
             return self._usable(Grid.of(bins, axes))
 
         return by_rule
 
     def _usable(self, grid: Grid) -> Grid:
-        return super()._usable(grid) if self.holder == "sparse" else grid
+        return super()._usable(grid) if self.counts == "sparse" else grid
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
@@ -275,6 +278,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
             arguments["sparse_size"] = size
         return {
             **arguments,
-            "holder": model.counts.kind if model.counts.kind in {"dense", "keyed", "sparse"} else "auto",
+            "counts": model.counts.kind if model.counts.kind in {"dense", "keyed", "sparse"} else "auto",
             "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, share, true_or_false
 from dpoutlier.detectors.base import Detector
+from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.privacy.guarantee import Guarantee
@@ -27,7 +28,7 @@ class KNN(Detector):
 
     Parameters
     ----------
-    bounds, categories, missing
+    features, categories, missing
         The public features, as for :class:`DPForest`.
     k : int
     weighted : bool
@@ -36,13 +37,14 @@ class KNN(Detector):
 
     Examples
     --------
-    >>> KNN(bounds=(0, 10), k=1).fit([[1.0], [2.0]]).outlier_scores([[4.0]]).round(6).tolist()
+    >>> KNN(features=(0, 10), k=1).fit([[1.0], [2.0]]).outlier_scores([[4.0]]).round(6).tolist()
     [0.2]
     """
 
+    @accept_old_names
     def __init__(
         self,
-        bounds: Any = None,
+        features: Any = None,
         *,
         categories: Any = None,
         missing: Any = "error",
@@ -50,7 +52,7 @@ class KNN(Detector):
         weighted: bool = False,
         target_fpr: float | None = None,
     ) -> None:
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.k = k

@@ -3,20 +3,12 @@
 from pathlib import Path
 
 from dpoutlier.detectors.fitted import FittedDetector
+from dpoutlier.detectors.registry import CLASS_HOMES
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import load_model
 from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["detector_of", "load"]
-
-DETECTORS = {
-    "GridKNN": "dpoutlier.detectors.grid.GridKNN",
-    "DPGridKNN": "dpoutlier.detectors.grid.DPGridKNN",
-    "Forest": "dpoutlier.detectors.forest.Forest",
-    "DPForest": "dpoutlier.detectors.forest.DPForest",
-    "Marginals": "dpoutlier.detectors.marginals.Marginals",
-    "DPMarginals": "dpoutlier.detectors.marginals.DPMarginals",
-}
 
 
 def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:
@@ -37,6 +29,6 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
 
 def detector_of(name: str, path: str | Path = "the model") -> str:
     """Where the detector of that name is."""
-    if name not in DETECTORS:
+    if name not in CLASS_HOMES:
         raise ModelFileError(f"{path} holds a {name!r}, a detector that this dpoutlier does not know: upgrade it.")
-    return DETECTORS[name]
+    return f"{CLASS_HOMES[name]}.{name}"

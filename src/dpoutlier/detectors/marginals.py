@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.features.axes import Axes
 from dpoutlier.model.model import Model
@@ -25,7 +26,7 @@ class _OfMargins(PartitionedDetector):
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         margins = Margins.of(self.bins, axes)
-        return lambda _n_hint, _epsilon: margins
+        return lambda _n_rows_hint, _epsilon: margins
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
@@ -38,7 +39,7 @@ class Marginals(_OfMargins, ExactDetector):
 
     Parameters
     ----------
-    bounds, categories, missing
+    features, categories, missing
         The public features, as for :class:`DPForest`.
     bins : int or sequence of int
         Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
@@ -49,14 +50,15 @@ class Marginals(_OfMargins, ExactDetector):
 
     Examples
     --------
-    >>> twin = Marginals(bounds=(0, 10), bins=5).fit([[1.0, 1.0], [1.5, 1.0], [1.0, 9.0]])
+    >>> twin = Marginals(features=(0, 10), bins=5).fit([[1.0, 1.0], [1.5, 1.0], [1.0, 9.0]])
     >>> twin.outlier_scores([[1.0, 1.0], [9.0, 9.0]]).round(3).tolist()
     [-0.896, 0.347]
     """
 
+    @accept_old_names
     def __init__(
         self,
-        bounds: Any = None,
+        features: Any = None,
         *,
         categories: Any = None,
         missing: Any = "error",
@@ -64,7 +66,7 @@ class Marginals(_OfMargins, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.bins = bins
@@ -85,7 +87,7 @@ class DPMarginals(_OfMargins, PrivateDetector):
     ----------
     epsilon : number, Fraction or str
         The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    bounds : Bounds, dict, pair, path or PrivateBounds
+    features : Bounds, dict, pair, path or PrivateBounds
         The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
         :class:`~dpoutlier.PrivateBounds` buys it.
     categories : dict, optional
@@ -100,7 +102,7 @@ class DPMarginals(_OfMargins, PrivateDetector):
     person : str, optional
         The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
         Without it nobody may have more rows than declared.
-    n_hint : int or "buy", optional
+    n_rows_hint : int or "estimate", optional
         Not needed: no rule here uses the number of rows, and nothing is bought.
     bins : int or sequence of int
         Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
@@ -129,23 +131,24 @@ class DPMarginals(_OfMargins, PrivateDetector):
     --------
     >>> import numpy as np
     >>> reference = np.random.default_rng(0).normal(size=(2613, 5))
-    >>> detector = DPMarginals(epsilon=1, bounds=(-8, 8)).fit(reference)
+    >>> detector = DPMarginals(epsilon=1, features=(-8, 8)).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0] * 5, [6] * 5])
     >>> bool(inlier < outlier)
     True
     """
 
+    @accept_old_names
     def __init__(
         self,
         epsilon: Any,
         *,
-        bounds: Any = None,
+        features: Any = None,
         categories: Any = None,
         missing: Any = "error",
         neighbours: str = "add-or-remove-one",
         rows_per_person: int = 1,
         person: str | None = None,
-        n_hint: Any = None,
+        n_rows_hint: Any = "estimate",
         bins: Any = 10,
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
@@ -155,13 +158,13 @@ class DPMarginals(_OfMargins, PrivateDetector):
         unsafe_seed: int | None = None,
     ) -> None:
         self.epsilon = epsilon
-        self.bounds = bounds
+        self.features = features
         self.categories = categories
         self.missing = missing
         self.neighbours = neighbours
         self.rows_per_person = rows_per_person
         self.person = person
-        self.n_hint = n_hint
+        self.n_rows_hint = n_rows_hint
         self.bins = bins
         self.target_fpr = target_fpr
         self.threshold_share = threshold_share

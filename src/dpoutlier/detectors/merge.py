@@ -50,7 +50,7 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     --------
     >>> import numpy as np
     >>> from dpoutlier import DPMarginals
-    >>> one, other = (DPMarginals(1, bounds=(0, 1), bins=3).fit(np.zeros((n, 2))) for n in (500, 300))
+    >>> one, other = (DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((n, 2))) for n in (500, 300))
     >>> merge([one, other], people="disjoint").privacy_statement().epsilon
     '1'
     >>> merge([one, other], people="overlapping").privacy_statement().epsilon
@@ -100,7 +100,7 @@ def release_id(model: Model) -> str:
         "charges": [
             [charge.purpose, str(charge.epsilon), charge.sensitivity, str(charge.rate)] for charge in model.charges
         ],
-        "n_hint": model.n_hint,
+        "n_hint": model.n_rows_hint,
     }
     released = dict(model.counts.arrays())
     if model.score_histogram is not None:
@@ -125,10 +125,10 @@ def _check_alone(name: str, model: Model) -> None:
     if not model.publishable:
         raise SecretError(
             f"{name} is secret (see its privacy statement), and only publishable releases are merged: not keyed or seeded ones, "
-            "not those of float noise, of infinite epsilon or without privacy. Fit with holder='dense' and a finite epsilon."
+            "not those of float noise, of infinite epsilon or without privacy. Fit with counts='dense' and a finite epsilon."
         )
     if model.counts.kind not in ADDED_BY_KIND:
-        raise InvalidParameterError(f"{name} has a {model.counts.kind} holder, whose counts cannot be added up.")
+        raise InvalidParameterError(f"{name} has {model.counts.kind} counts, which cannot be added up.")
 
 
 def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
@@ -155,7 +155,7 @@ ALIKE = (
     "their neighbouring relation",
     "their unit (rows_per_person)",
     "how people are told apart",
-    "their holder",
+    "their counts",
 )
 
 

@@ -37,7 +37,7 @@ from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
 
-HOLDERS = ("auto", "dense", "keyed", "sparse")
+COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
@@ -93,13 +93,13 @@ class PartitionedDetector(HoldsModel, Detector):
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         histogram, leaked = model.score_histogram, LEAKED in model.guarantee.voided_by
         return {
-            "bounds": Bounds.of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
+            "features": Bounds.of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
     def _leak(self) -> list[str]:
         """Why the bounds void a guarantee, if they do."""
-        return [LEAKED] if isinstance(self.bounds, Bounds) and self.bounds.leaked else []
+        return [LEAKED] if isinstance(self.features, Bounds) and self.features.leaked else []
 
     def _by_rule(self) -> bool:
         """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
@@ -130,7 +130,7 @@ class ExactDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name), *self._leak())),
             bounds_share=Fraction(repr(bounds_share or 0)),
-            n_hint="buy" if self._by_rule() else None,  # at no price, and exact: nothing here is private
+            n_rows_hint="estimate" if self._by_rule() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
             n_jobs=thread_count(self.n_jobs),
         )
@@ -142,9 +142,9 @@ class PrivateDetector(PartitionedDetector):
     epsilon: Any
     neighbours: Any
     rows_per_person: Any
-    n_hint: Any
+    n_rows_hint: Any
     threshold_share: Any
-    holder: Any = "auto"
+    counts: Any = "auto"
     sparse_size: Any = 10_000
     ledger: Any
     dataset: Any
@@ -168,21 +168,21 @@ class PrivateDetector(PartitionedDetector):
             raise bad("person", "the name of a column, or None", self.person)
         return self.person
 
-    def _checked_n_hint(self) -> int | Literal["buy"] | None:
-        n_hint = self._given_n_hint()
-        return n_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
+    def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
+        n_rows_hint = self._given_n_rows_hint()
+        return n_rows_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
 
-    def _given_n_hint(self) -> int | Literal["buy"] | None:
-        if self.n_hint is None or self.n_hint == "buy":
-            return "buy" if self.n_hint == "buy" else None
-        if not is_whole(self.n_hint) or not 1 <= self.n_hint <= 2**53:
+    def _given_n_rows_hint(self) -> int | Literal["estimate"] | None:
+        if self.n_rows_hint is None or self.n_rows_hint == "estimate":
+            return "estimate" if self.n_rows_hint == "estimate" else None
+        if not is_whole(self.n_rows_hint) or not 1 <= self.n_rows_hint <= 2**53:
             raise bad(
-                "n_hint",
-                "a public guess of the number of rows, 'buy', or None",
-                self.n_hint,
+                "n_rows_hint",
+                "a public guess of the number of rows, 'estimate', or None",
+                self.n_rows_hint,
                 "Never pass the true number: it would stand in the model.",
             )
-        return int(self.n_hint)
+        return int(self.n_rows_hint)
 
     def _ledger(self) -> Ledger | None:
         if (self.ledger is None) != (self.dataset is None):
@@ -236,9 +236,9 @@ class PrivateDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             bounds_share=Fraction(repr(bounds_share or 0)),
-            holder=one_of(HOLDERS, holder=self.holder),
+            counts=one_of(COUNT_KINDS, counts=self.counts),
             sparse_size=at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
-            n_hint=self._checked_n_hint(),
+            n_rows_hint=self._checked_n_rows_hint(),
             target_fpr=self._target_fpr(),
             threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),
             unsafe_seed=self.unsafe_seed,
@@ -260,6 +260,6 @@ class PrivateDetector(PartitionedDetector):
             "person": guarantee.person,
             # Without its ledger, which must be given anew: a fit again is a release again, and was charged before.
             "dataset": None if model.receipt is None else model.receipt.dataset,
-            "n_hint": "buy" if "number of rows" in paid else model.n_hint,
+            "n_rows_hint": "estimate" if "number of rows" in paid else model.n_rows_hint,
             "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
         }

@@ -32,7 +32,7 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
     Examples
     --------
     >>> from dpoutlier import Forest
-    >>> adapter = PyODAdapter(Forest(bounds=(0, 1), target_fpr=0.1)).fit([[0.1, 0.2], [0.2, 0.1], [0.2, 0.2]] * 20)
+    >>> adapter = PyODAdapter(Forest(features=(0, 1), target_fpr=0.1)).fit([[0.1, 0.2], [0.2, 0.1], [0.2, 0.2]] * 20)
     >>> adapter.predict([[0.2, 0.2], [0.9, 0.8]]).tolist()
     [0, 1]
     """

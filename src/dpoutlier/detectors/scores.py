@@ -11,7 +11,6 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._startup import first_without_collection
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
@@ -154,8 +153,7 @@ class ScoresPoints(ABC):
         X = self._features_of(X)
         domain = self._check_points(X)
         try:
-            with first_without_collection("score"):  # kernels are loaded
-                return function(tables.points_rows(X, domain))
+            return function(tables.points_rows(X, domain))
         except MissingValueError:
             pass
         raise tables.missing_value(X, domain)

@@ -13,7 +13,7 @@ from dpoutlier._warn import nothing_to_protect
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.detectors.knn import KNN
-from dpoutlier.detectors.registry import choose, detector_class
+from dpoutlier.detectors.registry import DEFAULT, DETECTOR_NAMES, detector_class
 from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
@@ -29,7 +29,6 @@ from dpoutlier.trusted.counts import count_rows
 
 __all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
 
-NAMES = ("forest", "marginals", "grid")
 CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
 MOST_CELLS, MOST_VALUES, MOST_EPSILON = 2000, 4_000_000, 1e6
 LEAST_COUNT = 3.0
@@ -136,9 +135,9 @@ def advise(
     domain = None if bounds is None else bounds.domain(n_features, bounds.names)
     made = [_made_up(simulated, n_features, seed, domain) for seed in range(FITS)]
     plain = float(np.mean([_plain_auroc(one) for one in made]))
-    chosen = choose(n_features, n_rows, epsilon) if name == "auto" else name
+    chosen = DEFAULT if name == "auto" else name
     maker = _Maker(made, factor, RANGE if bounds is None else bounds, arguments)
-    outlooks = {which: maker.outlook(which, epsilon) for which in NAMES}
+    outlooks = {which: maker.outlook(which, epsilon) for which in DETECTOR_NAMES}
     useful = None
     found = outlooks[chosen]
     if found is not None and found.judged and plain > LEAST_PLAIN:
@@ -165,8 +164,8 @@ class _Maker:
             return [
                 detector_class(which)(
                     min(epsilon * self.factor, MOST_EPSILON),
-                    bounds=self.bounds,
-                    n_hint=len(one.reference),
+                    features=self.bounds,
+                    n_rows_hint=len(one.reference),
                     unsafe_seed=seed,
                     **more,
                     **self.arguments,

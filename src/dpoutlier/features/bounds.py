@@ -21,8 +21,8 @@ __all__ = ["Bounds"]
 
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
-    "bounds={'age': (0, 120), 'bmi': (10, 80)}, bounds=(lowers, uppers), bounds=(0, 1) for all features alike, "
-    "or bounds='features.toml'. Where nobody knows them, buy them: bounds=PrivateBounds(outer=(0, 1e6))."
+    "features={'age': (0, 120), 'bmi': (10, 80)}, features=(lowers, uppers), features=(0, 1) for all features alike, "
+    "or features='features.toml'. Where nobody knows them, buy them: features=PrivateBounds(outer=(0, 1e6))."
 )
 Key = str | int
 

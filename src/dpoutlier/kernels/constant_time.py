@@ -62,7 +62,7 @@ LOW, HIGH, PLACE_0, PLACE_1 = (np.uint64(i * BLOCK) for i in range(4))
 
 
 class SteadyTable(NamedTuple):
-    """What the kernels below need of a holder."""
+    """What the kernels below need of counts."""
 
     buckets: Any  # flat: buckets of CELL_WORDS words. Where a count is 0 nothing stands
     place_key: Any  # two words: where cells stand

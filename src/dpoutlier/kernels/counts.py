@@ -1,4 +1,4 @@
-"""The noisy counts of many cells at once, for every holder: the only thing that a scoring kernel may ask."""
+"""The noisy counts of many cells at once, for every kind of counts: the only thing that a scoring kernel may ask."""
 
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ ZERO, LAST_BIT = np.uint64(0), np.uint64(1)
 
 
 class CountTable(NamedTuple):
-    """What a kernel needs of a holder. Counts are integers, in units of ``1 / per_row`` rows."""
+    """What a kernel needs of counts. Counts are integers, in units of ``1 / per_row`` rows."""
 
     kind: int
     per_row: int  # 1, but for the unsafe float noise

@@ -47,7 +47,7 @@ class Ledger:
     >>> from dpoutlier import DPMarginals, Ledger
     >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
     >>> ledger.open_budget("patients", epsilon=1)
-    >>> detector = DPMarginals(0.4, bounds=(0, 1), bins=3, ledger=ledger, dataset="patients").fit(np.full((9, 1), 0.2))
+    >>> detector = DPMarginals(0.4, features=(0, 1), bins=3, ledger=ledger, dataset="patients").fit(np.full((9, 1), 0.2))
     >>> balance = ledger.balance("patients")
     >>> balance.spent, balance.left
     (Fraction(2, 5), Fraction(3, 5))

@@ -36,7 +36,7 @@ class Model:
     counts: NoisyCounts
     guarantee: Guarantee
     charges: tuple[Charge, ...]
-    n_hint: int | None = None
+    n_rows_hint: int | None = None
     """The number of rows that the rule for the partition used: public, or bought (then a charge says so)."""
     score_histogram: ScoreHistogram | None = None
     threshold: float | None = None
@@ -47,7 +47,7 @@ class Model:
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
-        return f"<{kind} {self.detector} model, {self.domain.n_features} features, {self.counts.kind} holder>"
+        return f"<{kind} {self.detector} model, {self.domain.n_features} features, {self.counts.kind} counts>"
 
     @property
     def publishable(self) -> bool:
@@ -90,12 +90,12 @@ class Model:
             detector=self.detector,
             domain=self.domain,
             partition=self.partition,
-            holder=self.counts.kind,
+            counts=self.counts.kind,
             least_count=self.counts.tau if isinstance(self.counts, SparseCounts) else None,
             publishable=self.publishable,
             guarantee=self.guarantee,
             charges=self.charges,
-            n_hint=self.n_hint,
+            n_rows_hint=self.n_rows_hint,
             merged=self.merged,
             receipt=self.receipt,
         )

@@ -17,9 +17,9 @@ from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["N_HINT_SHARE", "QUANTILES", "Plan", "charge"]
+__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge"]
 
-N_HINT_SHARE = Fraction(1, 20)
+ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
 """Bought for each feature."""
 
@@ -40,10 +40,10 @@ class Plan:
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
     """Of epsilon, for bounds that are bought."""
-    holder: str = "auto"
+    counts: str = "auto"
     sparse_size: int = 10_000
-    """Of a sparse holder: how many empty cells are expected to pass, at most."""
-    n_hint: int | Literal["buy"] | None = None
+    """Of sparse counts: how many empty cells are expected to pass, at most."""
+    n_rows_hint: int | Literal["estimate"] | None = None
     target_fpr: float | None = None
     threshold_share: Fraction = Fraction(1, 20)
     unsafe_seed: int | None = None
@@ -60,13 +60,13 @@ class Plan:
                 )
             shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
             raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
-        if self.holder == "sparse" and self.unsafe_float:
+        if self.counts == "sparse" and self.unsafe_float:
             raise InvalidParameterError(
-                "unsafe_float_laplace has no sparse holder, whose chances are those of the exact noise. Use holder='dense' or "
+                "unsafe_float_laplace has no sparse counts, whose chances are those of the exact noise. Use counts='dense' or "
                 "'keyed', or leave unsafe_float_laplace out."
             )
         if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
-            for share in [N_HINT_SHARE] * (self.n_hint == "buy") + [self.threshold_share] * (
+            for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
                 self.target_fpr is not None
             ):
                 charge("share", self.part(share), self.guarantee.sensitivity())
@@ -92,7 +92,7 @@ class Plan:
         """What is left of epsilon for the counts; None for infinity."""
         if self.guarantee.epsilon is None:
             return None
-        spent = N_HINT_SHARE if self.n_hint == "buy" else Fraction(0)
+        spent = ROW_COUNT_SHARE if self.n_rows_hint == "estimate" else Fraction(0)
         spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
         spent += self.bounds_share if self.domain.bought else Fraction(0)
         return self.part(1 - spent)

@@ -26,7 +26,7 @@ __all__ = ["PrivacyStatement", "privacy_statement"]
 PAST_THE_CAP = "People with more rows in the reference data than rows_per_person says."
 NOT_PROTECTED = (
     "Facts about the population that would be learned just as well without any one person's data.",
-    "The public inputs: bounds, bins, trees, k, n_hint and every other argument, as they stand in the model.",
+    "The public inputs: bounds, bins, trees, k, n_rows_hint and every other argument, as they stand in the model.",
     PAST_THE_CAP,
     "Several fits on the same people: their epsilons add up, also those of cross-validation and of searches for parameters.",
     "Side channels of the machine on which the fit runs, such as time and memory.",
@@ -81,11 +81,11 @@ class PrivacyStatement:
     epsilon_replace_one: str
     delta: str
     mechanism: str
-    holder: str
+    counts: str
     charges: tuple[dict[str, Any], ...]
     bounds: tuple[dict[str, Any], ...]
     bounds_source: str
-    n_hint: str
+    n_rows_hint: str
     partition: str
     remarks: tuple[str, ...]
     not_protected: tuple[str, ...]
@@ -121,12 +121,12 @@ def privacy_statement(
     detector: str,
     domain: Domain,
     partition: Partition,
-    holder: str,
+    counts: str,
     least_count: int | None,
     publishable: bool,
     guarantee: Guarantee,
     charges: tuple[Charge, ...],
-    n_hint: int | None,
+    n_rows_hint: int | None,
     merged: Merged | None = None,
     receipt: Receipt | None = None,
 ) -> PrivacyStatement:
@@ -137,7 +137,7 @@ def privacy_statement(
     in_use = in_use if merged is None else merged.epsilon_in_use
     remarks = [*guarantee.voided_by]
     if private:
-        remarks += [COMPUTATIONAL, TIMED] if holder == "keyed" else [INFORMATION]
+        remarks += [COMPUTATIONAL, TIMED] if counts == "keyed" else [INFORMATION]
         if least_count is not None:
             remarks.append(_sparse(partition.n_cells, least_count, charges))
         if guarantee.person is not None:
@@ -158,11 +158,13 @@ def privacy_statement(
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
         delta="0" if private else "none",
         mechanism=_mechanism(charges) if private else "none",
-        holder=holder,
+        counts=counts,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, charges, guarantee),
-        n_hint=_n_hint(n_hint, charges, merged) if private or n_hint is None else f"{n_hint} (nothing here is private)",
+        n_rows_hint=_n_rows_hint(n_rows_hint, charges, merged)
+        if private or n_rows_hint is None
+        else f"{n_rows_hint} (nothing here is private)",
         partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
@@ -271,20 +273,20 @@ def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[st
 
 
 def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
-    """What a sparse holder releases; of a merge, what its parts did."""
+    """What sparse counts release; of a merge, what its parts did."""
     rates = [charge.rate for charge in charges if charge.purpose == "counts"]
     expected = float(sum(expected_empty(n_cells, DiscreteLaplace(rate), tau) for rate in rates))
     shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.2g}"
     return SPARSE.format(tau=f"{tau:,}", expected=shown)
 
 
-def _n_hint(n_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:
+def _n_rows_hint(n_rows_hint: int | None, charges: tuple[Charge, ...], merged: Merged | None) -> str:
     if merged is not None:
         return "not used by the merge; each part had its own"
-    if n_hint is None:
+    if n_rows_hint is None:
         return "not used"
     bought = any(charge.purpose == "number of rows" for charge in charges)
-    return f"{n_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
+    return f"{n_rows_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
 
 
 def _cells(n: int) -> str:

@@ -16,7 +16,7 @@ def page_of(s: Any) -> list[str]:
         change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
         promise = (
             f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
-            f"(relation: {s.neighbours}, delta = 0{', computational; time: see remarks' if s.holder == 'keyed' else ''})."
+            f"(relation: {s.neighbours}, delta = 0{', computational; time: see remarks' if s.counts == 'keyed' else ''})."
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."
@@ -28,10 +28,10 @@ def page_of(s: Any) -> list[str]:
         ("mechanism", s.mechanism),
         ("partition", s.partition),
         (
-            "holder",
-            f"{s.holder} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})",
+            "counts",
+            f"{s.counts} ({'publishable' if s.publishable else 'SECRET: this file must not leave the custodian'})",
         ),
-        ("number of rows", s.n_hint),
+        ("number of rows", s.n_rows_hint),
         ("bounds", s.bounds_source),
         *([("people of the parts", _people(s.merged))] if s.merged else []),
         *([("charged to", _ledger(s.ledger))] if s.ledger else []),
@@ -73,7 +73,7 @@ def _epsilons(s: Any) -> list[tuple[str, str]]:
         ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
         ("", f"{s.epsilon_replace_one} (replace-one)"),
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
-        ("delta", f"{s.delta}; N 2^-60 for whoever can time answers (see remarks)" if s.holder == "keyed" else s.delta),
+        ("delta", f"{s.delta}; N 2^-60 for whoever can time answers (see remarks)" if s.counts == "keyed" else s.delta),
     ]
 
 

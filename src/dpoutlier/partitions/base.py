@@ -1,4 +1,4 @@
-"""What counting, noise, holders, files and statements need to know of a partition, and all they may know."""
+"""What counting, noise, counts, files and statements need to know of a partition, and all they may know."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol

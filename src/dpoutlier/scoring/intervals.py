@@ -33,7 +33,7 @@ class CountIntervals:
     Attributes
     ----------
     noisy : array of int
-        What was released; may be negative. 0 where a sparse holder lists no such cell.
+        What was released; may be negative. 0 where sparse counts list no such cell.
     lower, upper : array of int
         The interval, both ends included; never below 0.
     level : float
@@ -67,7 +67,7 @@ def count_intervals(
 ) -> CountIntervals:
     """Intervals at a level; ``laws`` are those of the independent draws on each cell, none where counts are exact.
 
-    A cell that a sparse holder does not list had a noisy count below its threshold: that is all that is known of it.
+    A cell that sparse counts do not list had a noisy count below its threshold: that is all that is known of it.
     """
     exact_level = as_level(level)
     if not is_whole(steps) or steps < 0:
@@ -75,7 +75,7 @@ def count_intervals(
     if steps and not isinstance(partition, Grid):
         raise bad("steps", f"0 for {partition.name}", steps, "Only the cells of a grid lie some steps apart.")
     if steps and isinstance(counts, SparseCounts):
-        raise bad("steps", "0 for a sparse holder", steps, "Of cells that are not listed no count is known.")
+        raise bad("steps", "0 for sparse counts", steps, "Of cells that are not listed no count is known.")
     noisy = np.empty((len(positions), partition.cells_per_row), np.int64)
     cells = np.ones_like(noisy)
     if isinstance(partition, Grid) and steps:

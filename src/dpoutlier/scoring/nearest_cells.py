@@ -250,7 +250,7 @@ def _crossover(counts: NoisyCounts, grid: Grid) -> int:
 
 
 def stored_cells(grid: Grid, counts: NoisyCounts) -> StoredCells | None:
-    """The cells that a holder lists, decoded at their first use and kept beside it; None if any cell may count."""
+    """The cells that counts lists, decoded at their first use and kept beside it; None if any cell may count."""
     listed = counts.listed()
     if listed is None:
         return None

@@ -14,7 +14,7 @@ from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import N_HINT_SHARE, Plan, charge
+from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
@@ -57,17 +57,17 @@ def _forget(one: Any) -> None:
 def _fitted(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
-    partition = _partition(plan, 1 if plan.n_hint == "buy" else plan.n_hint)
+    partition = _partition(plan, 1 if plan.n_rows_hint == "estimate" else plan.n_rows_hint)
     receipts: list[Receipt] = []
     rows = open_reference(reference, plan, lambda: receipts.extend(plan.reserved()))
     charges: list[Charge] = []
-    n_hint: int | None
-    if plan.n_hint == "buy":
-        n_hint, bought = _buy_n_hint(rows, plan, source)
+    n_rows_hint: int | None
+    if plan.n_rows_hint == "estimate":
+        n_rows_hint, bought = _estimate_row_count(rows, plan, source)
         charges += bought
-        partition = _partition_for_bought(plan, n_hint)
+        partition = _partition_for_bought(plan, n_rows_hint)
     else:
-        n_hint = plan.n_hint
+        n_rows_hint = plan.n_rows_hint
     domain, bought = _buy_bounds(rows, plan, source)
     charges += bought
     rows = rows.with_domain(domain) if plan.domain.bought else rows
@@ -80,32 +80,32 @@ def _fitted(reference: Any, plan: Plan) -> Model:
         counts=counts,
         guarantee=plan.guarantee,
         charges=(*charges, *paid),
-        n_hint=n_hint,
+        n_rows_hint=n_rows_hint,
         receipt=receipts[0] if receipts else None,
     )
     return model if plan.target_fpr is None else _buy_threshold(rows, model, plan, source)
 
 
-def _partition(plan: Plan, n_hint: int | None) -> Partition:
-    partition = plan.partition(n_hint, plan.epsilon_per_row)
-    if plan.holder == "dense" and partition.n_cells > MOST_DENSE_CELLS:
+def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
+    partition = plan.partition(n_rows_hint, plan.epsilon_per_row)
+    if plan.counts == "dense" and partition.n_cells > MOST_DENSE_CELLS:
         raise InvalidParameterError(
-            f"holder='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
-            "Use fewer bins or features, holder='sparse', or holder='keyed' (secret)."
+            f"counts='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
+            "Use fewer bins or features, counts='sparse', or counts='keyed' (secret)."
         )
     _charge_for_counts(partition, plan)  # an epsilon that is too small is refused here, not after the rows are read
     return partition
 
 
-def _partition_for_bought(plan: Plan, n_hint: int) -> Partition:
+def _partition_for_bought(plan: Plan, n_rows_hint: int) -> Partition:
     """The same, but an error has a fixed text: the usual one would show numbers made from what was just bought."""
     try:
-        return _partition(plan, n_hint)
+        return _partition(plan, n_rows_hint)
     except InvalidParameterError:
         pass
     raise InvalidParameterError(
-        "the number of rows that was bought asks for a partition that this plan cannot have; 5 % of epsilon is spent, and no model "
-        "was made. Give n_hint as a public number, or bins, trees and depth themselves; or use a larger epsilon or holder='auto'."
+        "the estimated number of rows asks for a partition that this plan cannot have; 5 % of epsilon is spent, and no model was "
+        "made. Give n_rows_hint as a public number, or bins, trees and depth themselves; or use a larger epsilon or counts='auto'."
     )
 
 
@@ -128,11 +128,11 @@ def _release_counts(
     if not paid:
         return ExactCounts(exact.ids, exact.counts), paid
     law = DiscreteLaplace(paid[0].rate)
-    dense = plan.holder == "dense" or (plan.holder == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
+    dense = plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
     held: NoisyCounts
     if dense:
         held = release_dense(exact, partition.n_cells, law, source, unsafe_float=plan.unsafe_float)
-    elif plan.holder == "sparse":
+    elif plan.counts == "sparse":
         tau = threshold_for(partition.n_cells, law, plan.sparse_size)
         held = release_sparse(exact, partition.n_cells, law, tau, source)
     else:
@@ -150,9 +150,9 @@ def _release_small(
     return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
 
 
-def _buy_n_hint(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
     exact = np.array([rows.number_of_rows()], np.int64)
-    noisy, paid = _release_small(exact, "number of rows", N_HINT_SHARE, plan, source)
+    noisy, paid = _release_small(exact, "number of rows", ROW_COUNT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 

@@ -21,7 +21,7 @@ from dpoutlier.model.file.archive import Arrays
 from dpoutlier.model.file.encode import arrays_of, content_of
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
-from dpoutlier.model.plan import N_HINT_SHARE, QUANTILES
+from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
@@ -65,7 +65,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         counts=_counts(manifest["counts"], arrays, partition),
         guarantee=_guarantee(manifest["guarantee"]),
         charges=tuple(_charge(entry) for entry in manifest["charges"]),
-        n_hint=None if manifest["n_hint"] is None else at_least_one(n_hint=manifest["n_hint"]),
+        n_rows_hint=None if manifest["n_hint"] is None else at_least_one(n_rows_hint=manifest["n_hint"]),
         score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
         merged=_merged(manifest["merged"]) if "merged" in manifest else None,
@@ -159,7 +159,7 @@ def _check_charges(model: Model) -> None:
         _check_bought(
             model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_bought=n_bought
         )
-        if "number of rows" in rates and model.n_hint is None:
+        if "number of rows" in rates and model.n_rows_hint is None:
             raise ModelFileError("the number of rows in the model file was not bought as this format does.")
         rate = rates.get("counts")
     else:
@@ -185,7 +185,12 @@ def _check_merged(model: Model, merged: Merged) -> None:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:
         raise ModelFileError("the epsilon of the model file is not that of its parts together.")
-    if model.domain.bought or not model.publishable or model.n_hint is not None or model.score_histogram is not None:
+    if (
+        model.domain.bought
+        or not model.publishable
+        or model.n_rows_hint is not None
+        or model.score_histogram is not None
+    ):
         raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
 
 
@@ -212,7 +217,7 @@ def _check_bought(
         expected = [*first, *expected, *["threshold"] * threshold]
     if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
-    if bought and bought != [(guarantee.epsilon or 0) * N_HINT_SHARE]:
+    if bought and bought != [(guarantee.epsilon or 0) * ROW_COUNT_SHARE]:
         raise ModelFileError("the number of rows in the model file was not bought as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
@@ -242,7 +247,7 @@ def _check_kind(model: Model) -> None:
     exact = isinstance(model.counts, ExactCounts)
     unsafe = bool(model.counts.to_json().get("unsafe_float", False))
     if exact is not (model.guarantee.epsilon is None) or (unsafe and model.guarantee.private):
-        raise ModelFileError("the holder of the model file does not fit its guarantee.")
+        raise ModelFileError("the counts of the model file do not fit its guarantee.")
     if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
         raise ModelFileError("the model file promises privacy for a detector that has none.")
     if model.receipt is not None and (model.merged is not None or not model.guarantee.private):
@@ -278,7 +283,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
     match content["kind"]:
         case "dense":
             if partition.n_cells > MOST_DENSE_CELLS:
-                raise ModelFileError("the model file has too many cells for a dense holder.")
+                raise ModelFileError("the model file has too many cells for dense counts.")
             counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
             if _too_large(counts, MOST_COUNT):
                 raise ModelFileError("the counts of the model file are too large.")
@@ -305,7 +310,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
                 raise ModelFileError("the model file has noise too wide for the table that it names.")
             return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]), named[0])
         case kind:
-            raise ModelFileError(f"the model file has a holder {kind!r} that this dpoutlier does not know.")
+            raise ModelFileError(f"the model file has counts {kind!r} that this dpoutlier does not know.")
 
 
 def _listed(

@@ -38,7 +38,7 @@ def content_of(model: Model) -> dict[str, Any]:
             "neighbours": guarantee.neighbours.value,
         },
         "charges": _charges(model.charges),
-        "n_hint": model.n_hint,
+        "n_hint": model.n_rows_hint,
         "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
         "statement": model.privacy_statement().to_dict(),
         **({} if model.merged is None else {"merged": _merged(model.merged)}),
