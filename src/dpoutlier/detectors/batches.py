@@ -1,4 +1,4 @@
-"""Scores of a batch of points, with what is told beside them. Travels to wherever the points are."""
+"""Scores for a batch of points, with the other columns that scoring adds. A scorer can be sent to where the points are."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from dpoutlier.tables.rows import Rows
 if TYPE_CHECKING:
     from dpoutlier.detectors.scores import ScoresPoints
 
-__all__ = ["BatchScorer", "Told"]
+__all__ = ["BatchScorer", "ScoredBatch"]
 
 SMALL = 1 << 16
-"""So many values are looked at together, which takes less time than column by column; more would take memory."""
+"""Batches of at most this many values are checked as one array: faster than column by column, and larger ones would cost memory."""
 
 
-class Told(NamedTuple):
-    """What is told of each point of a batch, by the name of the column to add."""
+class ScoredBatch(NamedTuple):
+    """The columns that scoring adds to a batch of points, by name."""
 
     columns: dict[str, NDArray[Any]]
     known: NDArray[np.bool_] | None
-    """Which points have a score; of the others nothing is told. None: all have."""
+    """Which points have a score; the others have no value in any column. None: all points have one."""
 
 
 @dataclass(frozen=True, eq=False)
 class BatchScorer:
-    """A function of a batch of points: a table of the features, in the order of the fit."""
+    """Scores a batch of points: a table of the features, in the order of the fit."""
 
     detector: ScoresPoints
     score: str
     outside: str | None
     prediction: str | None
     nulls: bool
-    """Whether a point that misses a value has no score, instead of an error."""
+    """Whether a point with a missing value gets no score; otherwise it is an error."""
     token: str = field(default_factory=lambda: uuid4().hex)
 
     @property
@@ -47,23 +47,23 @@ class BatchScorer:
         """The columns to add."""
         return [name for name in (self.score, self.outside, self.prediction) if name is not None]
 
-    def __call__(self, features: Any, first: int | None = None, *, whole: bool = False) -> Told:
-        """What is told of the points.
+    def __call__(self, features: Any, first: int | None = None, *, whole: bool = False) -> ScoredBatch:
+        """Score the points.
 
-        For a message: ``first`` is the number of the batch's first row, if it is known, and ``whole`` says that there is no other
+        ``first`` and ``whole`` are for error messages: the number of the batch's first row, if known, and whether this is the only
         batch.
         """
         with np.errstate(all="ignore"):
             columns = tables.columns(features, self.detector.fitted_domain())
-        told = self.of_columns(columns)
-        if told is None:
+        scored = self.of_columns(columns)
+        if scored is None:
             raise tables.missing_value(features, self.detector.fitted_domain(), first, whole=whole)
-        return told
+        return scored
 
-    def of_columns(self, columns: Sequence[NDArray[np.float64]]) -> Told | None:
-        """What is told of points whose values are numbers already, as ``tables.columns`` makes them.
+    def of_columns(self, columns: Sequence[NDArray[np.float64]]) -> ScoredBatch | None:
+        """Score points whose values are numbers already, as ``tables.columns`` makes them.
 
-        None: some point misses a value, and that is to be an error.
+        Returns None if a value is missing and that must be an error; the caller, who knows the table, raises it.
         """
         block = np.stack(columns) if len(columns) * len(columns[0]) <= SMALL else None
         known = None if block is not None and not np.isnan(block).any() else self._known(columns)
@@ -74,18 +74,18 @@ class BatchScorer:
             scores[known] = self._scores([column[known] for column in columns])
         else:
             return None
-        told: dict[str, NDArray[Any]] = {self.score: scores}
+        added: dict[str, NDArray[Any]] = {self.score: scores}
         if self.outside is not None:
-            told[self.outside] = self._outside(columns) if block is None else self._outside_of(block)
+            added[self.outside] = self._outside(columns) if block is None else self._outside_of(block)
         if self.prediction is not None:
-            told[self.prediction] = self.detector.labels(scores)
-        return Told(told, known)
+            added[self.prediction] = self.detector.labels(scores)
+        return ScoredBatch(added, known)
 
     def _scores(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
         return self.detector.scores_of(Rows(columns, self.detector.fitted_domain()))
 
     def _known(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_] | None:
-        """Which points miss no value, but where there is a cell for it; None: all."""
+        """Which points can be scored: each missing value has a cell of its own. None: all points can."""
         domain, missing = self.detector.fitted_domain(), np.zeros(len(columns[0]), bool)
         for j, column in enumerate(columns):
             if not domain.has_missing_cell(j):
@@ -99,7 +99,7 @@ class BatchScorer:
         return outside
 
     def _outside_of(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The same for few points, a row for each feature."""
+        """The same for a small batch, given as one array with a row for each feature."""
         domain = self.detector.fitted_domain()
         lower, upper = np.array(domain.lower)[:, np.newaxis], np.array(domain.upper)[:, np.newaxis]
         return np.asarray(((block < lower) | (block > upper)).any(axis=0))
@@ -108,9 +108,9 @@ class BatchScorer:
         """The columns to add, as Arrow arrays."""
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
 
-        told = self(features, first, whole=whole)
-        absent = None if told.known is None else ~told.known
-        return [pa.array(values, mask=absent) for values in told.columns.values()]
+        scored = self(features, first, whole=whole)
+        absent = None if scored.known is None else ~scored.known
+        return [pa.array(values, mask=absent) for values in scored.columns.values()]
 
     def arrow_fields(self) -> list[Any]:
         """Names and types of the columns to add."""
@@ -120,5 +120,5 @@ class BatchScorer:
         return [pa.field(name, kind) for name, kind in types if name is not None]
 
     def __dask_tokenize__(self) -> str:
-        """A name for Dask, which would else look into the model."""
+        """A name for Dask, which would otherwise hash the whole model."""
         return self.token

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic_core import to_json
 
-from dpoutlier.detectors.batches import Told
+from dpoutlier.detectors.batches import ScoredBatch
 from dpoutlier.detectors.frames import ADDED
 from dpoutlier.server.bodies import KINDS
 from dpoutlier.server.models import Served, number
@@ -21,24 +21,24 @@ END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCORE, OUTSIDE, PREDICTION = ADDED
 
 
-def _lists(told: Told) -> list[list[Any] | None]:
-    """Scores, outside, predictions; None for what is not told of a point, and for predictions without a threshold."""
+def _lists(scored: ScoredBatch) -> list[list[Any] | None]:
+    """Scores, outside, predictions; None for a point without a score, and for predictions without a threshold."""
     found: list[list[Any] | None] = []
     for name in ADDED:
-        values = told.columns.get(name)
+        values = scored.columns.get(name)
         column = None if values is None else values.tolist()
-        if column is not None and told.known is not None:
-            column = [value if known else None for value, known in zip(column, told.known.tolist(), strict=True)]
+        if column is not None and scored.known is not None:
+            column = [value if known else None for value, known in zip(column, scored.known.tolist(), strict=True)]
         found.append(column)
     return found
 
 
-def to_json_body(told: Told, served: Served, threshold: float | None) -> bytes:
-    scores, outside, prediction = _lists(told)
+def to_json_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:
+    scores, outside, prediction = _lists(scored)
     content = {
         "model": served.name,
         "release": served.release,
-        "n": len(told.columns[SCORE]),
+        "n": len(scored.columns[SCORE]),
         "threshold": number(threshold),
         SCORE: scores,
         OUTSIDE: outside,
@@ -47,9 +47,9 @@ def to_json_body(told: Told, served: Served, threshold: float | None) -> bytes:
     return to_json(content)
 
 
-def to_csv_body(told: Told, served: Served, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
-    scores, outside, prediction = _lists(told)
-    names = [name for name in ADDED if name in told.columns]
+def to_csv_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
+    scores, outside, prediction = _lists(scored)
+    names = [name for name in ADDED if name in scored.columns]
     words = {True: "true", False: "false", None: ""}
     columns = [
         ["" if value is None else repr(value) for value in scores or []],
@@ -61,10 +61,10 @@ def to_csv_body(told: Told, served: Served, threshold: float | None) -> bytes:  
     return ("\n".join(lines) + "\n").encode()
 
 
-def to_arrow_body(told: Told, served: Served, threshold: float | None) -> bytes:
-    absent = None if told.known is None else ~told.known
-    arrays = [pa.array(values, mask=absent) for values in told.columns.values()]
-    schema, head = _head(served.release, threshold, tuple(told.columns))
+def to_arrow_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:
+    absent = None if scored.known is None else ~scored.known
+    arrays = [pa.array(values, mask=absent) for values in scored.columns.values()]
+    schema, head = _head(served.release, threshold, tuple(scored.columns))
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
     return b"".join((head, batch.serialize(), END_OF_STREAM))
 
@@ -78,7 +78,7 @@ def _head(release: str, threshold: float | None, names: tuple[str, ...]) -> tupl
     return schema, schema.serialize().to_pybytes()
 
 
-WRITERS: dict[str, Callable[[Told, Served, float | None], bytes]] = {
+WRITERS: dict[str, Callable[[ScoredBatch, Served, float | None], bytes]] = {
     "json": to_json_body,
     "csv": to_csv_body,
     "arrow": to_arrow_body,
