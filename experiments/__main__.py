@@ -1,5 +1,6 @@
 """``python -m experiments``: the paper's experiments, with one command (``make reproduce``)."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,6 @@ def reproduce(
 
         from dpoutlier._validate import bad, one_of  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
-        from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
         from experiments.measure.datasets import dataset_named  # noqa: PLC0415
         from experiments.measure.public_tables import load_table  # noqa: PLC0415
         from experiments.measure.runner import run_study  # noqa: PLC0415
@@ -76,6 +76,7 @@ def reproduce(
         begin = perf_counter()
         if jobs < -1 or jobs == 0:
             raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+        cores = os.cpu_count() or 1
         if only is not None:
             one_of(tuple(ONLY), **{"--only": only})
         study = _study(sets, quick=quick)
@@ -97,7 +98,9 @@ def reproduce(
             else:
                 say_if_compiling()
                 with share_done() as watch:
-                    results = run_study(study, loaded, out, thread_count(jobs), watch, figures_only=only is not None)
+                    results = run_study(
+                        study, loaded, out, cores if jobs == -1 else jobs, watch, figures_only=only is not None
+                    )
                 with working("drawing and writing"):
                     if only is None:
                         written = write_report(results, loaded, out, perf_counter() - begin)

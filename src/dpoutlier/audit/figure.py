@@ -9,8 +9,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpoutlier._figure_style import INK, STYLE
 from dpoutlier.audit.findings import Finding
+from dpoutlier.explain.figure_style import INK, STYLE
 
 __all__ = ["audit_figure", "audit_picture"]
 
