@@ -63,8 +63,8 @@ IN_THREADS = """
 
     def fits():
         for _ in range(15):
-            DPMarginals(1, bounds=(0, 1), bins=3).fit(rows)
-            DPGridKNN(1, bounds=(0, 1), bins=3).fit(np.full((9, 2), np.nan))
+            DPMarginals(1, features=(0, 1), bins=3).fit(rows)
+            DPGridKNN(1, features=(0, 1), bins=3).fit(np.full((9, 2), np.nan))
             Configuration("forest", {"epsilon": 1, "features": (0, 1), "n_trees": 2, "depth": 2}, 2).fit(np.zeros((3, 2)), 1)
 
     threads = [threading.Thread(target=fits) for _ in range(4)]
@@ -75,9 +75,9 @@ IN_THREADS = """
     assert list(warnings.filters) == before, "the filters have changed"
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
-        DPMarginals(1, bounds=(0, 1), bins=3, unsafe_seed=1).fit(np.zeros((2, 2)))
+        DPMarginals(1, features=(0, 1), bins=3, unsafe_seed=1).fit(np.zeros((2, 2)))
     assert [one.category for one in caught] == [UnsafeWarning]
-    DPMarginals(1, bounds=(0, 1), bins=3, unsafe_seed=1).fit(np.zeros((2, 2)))
+    DPMarginals(1, features=(0, 1), bins=3, unsafe_seed=1).fit(np.zeros((2, 2)))
 """
 
 

@@ -251,7 +251,7 @@ def arrays_in(path):
         (at("counts", "kind", value="dense"), "too many cells|not a model file"),
         (at("counts", "kind", value="exact"), "not a model file"),
         (at("partition", "bins", value=[2, 2, 2]), "not in order"),
-        (at("guarantee", "epsilon", value=None), "does not fit its guarantee|not a model file"),
+        (at("guarantee", "epsilon", value=None), "do not fit its guarantee|not a model file"),
         (at("publishable", value=False), "both secret and publishable, or neither"),
     ],
 )

@@ -134,7 +134,7 @@ def test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_fr
 
 def test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds(tmp_path):
     path = GridKNN(unsafe_bounds(ROWS), bins=5).fit(ROWS).save(tmp_path / "twin")
-    bounds = dpoutlier.load(path, secret=True).estimator().bounds
+    bounds = dpoutlier.load(path, secret=True).estimator().features
     assert repr(bounds).endswith(", leaked)")
     with pytest.warns(UnsafeWarning, match="the bounds were taken from the reference rows"):
         fitted = DPGridKNN(1, features=bounds, bins=5).fit(ROWS)

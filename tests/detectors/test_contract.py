@@ -179,7 +179,7 @@ def test_no_points_have_no_scores():
         ({"bins": [3]}, "one for each of 2 features"),
         ({"bins": "many"}, "bins must be 'auto'"),
         ({"bins": 2**25}, "at most 16777216"),
-        ({"bins": "auto"}, "bins='auto' needs n_rows_hint"),
+        ({"bins": "auto", "n_rows_hint": None}, "bins='auto' needs n_rows_hint"),
         (
             {"bins": "auto", "n_rows_hint": "estimate", "features": (0, 1), "counts": "dense", "columns": 23},
             "counts='dense' takes at most",

@@ -36,12 +36,12 @@ def test_ranges_in_every_form(tmp_path):
     [
         ({"features": None}, "bounds are required"),
         ({"features": RANGES, "name": "tree"}, "name must be one of 'auto', 'forest', 'marginals', 'grid'"),
-        ({"features": RANGES, "epsilon": -1}, "epsilon must be a positive number"),
+        ({"features": (0, 1), "epsilon": -1}, "epsilon must be a positive number"),
     ],
 )
 def test_bad_arguments(arguments, message):
     with pytest.raises(InvalidParameterError, match=message):
-        dpoutlier.detector(**{"epsilon": 1, **arguments})
+        dpoutlier.detector(**{"epsilon": 1, **arguments}).fit([[0.5]])
 
 
 def test_what_a_detector_does_not_take_is_refused():

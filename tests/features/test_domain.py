@@ -73,7 +73,7 @@ def test_a_features_file_that_does_not_exist(tmp_path):
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        (None, "bounds are required.*bounds={'age': \\(0, 120\\)"),
+        (None, "bounds are required.*features={'age': \\(0, 120\\)"),
         ((1, 0), "lower < upper"),
         ((1, 1), "lower < upper"),
         ((0, np.inf), "two finite numbers"),

@@ -53,7 +53,7 @@ def saved_merge(tmp_path_factory):
         (at("guarantee", "voided_by", value=["x"]), "not one that this format knows"),
         (at("guarantee", "voided_by", value=""), "not one that this format knows"),
         (at("guarantee", "delta", value=0.1), "not one that this format knows"),
-        (at("guarantee", "epsilon", value=None), "does not fit its guarantee"),
+        (at("guarantee", "epsilon", value=None), "do not fit its guarantee"),
         (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
         (at("guarantee", "rows_per_person", value=1000), "does not follow from its guarantee"),
         (at("detector", value="GridKNN"), "promises privacy for a detector that has none"),
@@ -61,7 +61,7 @@ def saved_merge(tmp_path_factory):
         (at("domain", "names", value="abc"), "not one that this format knows"),
         (at("domain", "names", value=["a", "b", "\x1b[2J"]), "not a model file"),
         (at("counts", "unsafe_float", value={}), "not one that this format knows"),
-        (at("counts", "unsafe_float", value=True), "does not fit its guarantee"),
+        (at("counts", "unsafe_float", value=True), "do not fit its guarantee"),
         (at("score_histogram", "rate", value=None), "not bought at the rate"),
         (at("score_histogram", "rate", value="1/1024"), "not bought at the rate"),
         (at("score_histogram", value=None), "charges of the model file are not those of its parts"),
@@ -93,7 +93,7 @@ def saved_merge(tmp_path_factory):
         (at("charges", 0, "sensitivity", value=0), "not a model file"),
         (at("guarantee", "epsilon", value="1/100"), "do not add up to its epsilon"),
         (at("guarantee", "epsilon", value="1e999999999"), "where a number should be"),
-        (at("n_rows_hint", value="many"), "not a model file"),
+        (at("n_hint", value="many"), "not a model file"),
     ],
 )
 def test_a_forged_manifest_is_refused(saved, tmp_path, change, message):
@@ -199,7 +199,7 @@ def bought_for_too_little(parts):
         (lambda manifest: manifest["charges"].pop(), "charges of the model file are not those of its parts"),
         (at("charges", 0, "epsilon", value="1/10"), "charges of the model file are not those of its parts"),
         (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
-        (at("n_rows_hint", value=100), "not what a merge makes"),
+        (at("n_hint", value=100), "not what a merge makes"),
         (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
         (at("scorer", "floor", value=UNIT), "not that of its noise"),
         (lambda manifest: manifest.pop("merged"), "charges of the model file are not those of its parts"),
@@ -278,7 +278,7 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
 
 def test_a_bought_number_of_rows_is_checked(tmp_path):
     path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
-    for change in (at("n_rows_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
+    for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
         with pytest.raises(ModelFileError, match="not bought as this format does"):
             load(rewritten(path, tmp_path / "forged.dpo", change=change))
 

@@ -52,7 +52,7 @@ def standard_cases(epsilons: tuple[float, ...] = EPSILONS) -> Iterator[Case]:
     """All of them, at each epsilon; what is special about a fit, at epsilon 1 only."""
     for epsilon in epsilons:
         for neighbours in Neighbours:
-            common = {"epsilon": epsilon, "neighbours": neighbours.value, "bounds": (0, 1)}
+            common = {"epsilon": epsilon, "neighbours": neighbours.value, "features": (0, 1)}
             yield from _grids(common, epsilon)
             yield from _forests(common)
             yield from _marginals(common)
@@ -83,7 +83,7 @@ def _specials(common: dict[str, Any]) -> Iterator[Case]:
     # So large a crowd that the number of rows lies well above its noise: what is bought is at least 1.
     everything = Configuration("grid", {**common, "k": 200, "bins": "auto", **bought})
     yield Case("grid, rows and threshold bought", everything, everything, teeth=False)
-    bounds = {"bounds": PrivateBounds(outer=(0, 1), share=0.5)}
+    bounds = {"features": PrivateBounds(outer=(0, 1), share=0.5)}
     bought_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, **bounds})
     yield Case("grid, bounds bought", bought_bounds, bought_bounds, teeth=False)
 

@@ -93,7 +93,7 @@ class Configuration:
     def domain(self) -> Domain:
         """With the outer range where bounds are bought."""
         declared = Bounds.of(
-            self.arguments["bounds"], self.arguments.get("categories"), self.arguments.get("missing", "error")
+            self.arguments["features"], self.arguments.get("categories"), self.arguments.get("missing", "error")
         )
         return declared.domain(self.n_features)
 
@@ -199,20 +199,20 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
         raise bad("stored", "left out without an engine", stored, "Numbers in memory are float64.")
     in_engine = {} if engine is None else {"engine": one_of(ENGINES, engine=engine), "stored": stored or "float64"}
     features = content.pop("features", None)
-    if features is not None and ("n_features" in content or "bounds" in content):
-        raise InvalidParameterError(f"{path}: give features, or n_features and bounds, not both.")
+    if features is not None and "n_features" in content:
+        raise InvalidParameterError(f"{path}: give features or n_features, not both.")
     if features is not None:
         if not isinstance(features, str):
             raise bad("features", "the path of a features file", features, "With n_features a number of them will do.")
-        content["bounds"] = Bounds.from_file(path.parent / features)
-        n_features = content["bounds"].n_features
+        content["features"] = Bounds.from_file(path.parent / features)
+        n_features = content["features"].n_features
     else:
         n_features = at_least_one(10_000, n_features=content.pop("n_features", 1))
-        content.setdefault("bounds", (0, 1))
+        content["features"] = (0, 1)
     known = detector_class(name)(1).get_params()
     unknown = sorted(set(content) - set(known))
     if unknown:
-        allowed = ", ".join(sorted(set(known) - {*NOT_THESE, "epsilon"}))
+        allowed = ", ".join(sorted(set(known) - {*NOT_THESE, "epsilon", "features"}))
         raise InvalidParameterError(
             f"{path}: unknown {', '.join(unknown)}. A {name} takes n_features or features, engine, stored, {allowed}."
         )
