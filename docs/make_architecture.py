@@ -32,7 +32,7 @@ they treat each row by itself and keep none.
 
 | question | answer |
 |---|---|
-| Where is the noise drawn? | In `noise/`. `trusted/release.py` adds it to the counts |
+| Where is the noise drawn? | In `noise/`; added by `trusted/release.py`, for keyed counts by `counts/keyed.py` when asked |
 | Where are reference rows counted? | In `trusted/counts.py`, or by a query engine in `trusted/in_engine.py` |
 | Where is a CSV file read? | In `tables/`; reference rows in `tables/csv.py` |
 | Where does a value become a position? | In `features/`; `tables/` applies it to whole tables, `engines/` inside a query |
