@@ -27,9 +27,9 @@ def as_in_paper(
     """Fit DP Grid k-NN as the paper prints it (Rauch, Olatunji and Khosla). **Not private**, and its statement says why.
 
     What leaks: the grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these
-    numbers stay on a trusted server, so that only answers depend on them; here the model holds them. The noise is drawn in floating
-    point, as in the authors' code, and its scale 1 / epsilon promises 2 epsilon for the paper's own neighbours, which replace a
-    row. For a private fit use :class:`~dpoutlier.DPGridKNN` with declared bounds, or better :class:`~dpoutlier.DPForest`.
+    numbers stay on a trusted server, so that only answers depend on them; here the model holds them. The noise is exact, of scale
+    1 / epsilon; for the paper's own neighbours, which replace a row, that promises 2 epsilon. For a private fit use
+    :class:`~dpoutlier.DPGridKNN` with declared bounds, or better :class:`~dpoutlier.DPForest`.
 
     Parameters
     ----------
@@ -66,7 +66,6 @@ def as_in_paper(
         max_depth=MAX_DEPTH,
         max_cells=grid.most_within(MAX_DEPTH),  # so that depth alone ends a walk
         exhausted="as-printed",
-        unsafe_float_laplace=True,
     ).fit(reference)
 
 

@@ -153,8 +153,6 @@ class HoldsModel(ScoresPoints):
             For grids: count all cells within so many grid steps of the point's own together, up to 100,000 cells.
         """
         model = self.fitted_model()
-        if model.counts.to_json().get("unsafe_float", False):
-            raise TypeError("the noise of unsafe_float_laplace is rounded floats, and its law on a count is not known.")
         if model.counts.kind == "sparse" and model.merged is not None:
             raise TypeError(
                 "what merged sparse releases do not list is known of each part only, so there are no intervals."

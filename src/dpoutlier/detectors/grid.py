@@ -166,8 +166,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Threads for scoring.
     unsafe_seed : int, optional
         Predictable noise, for tests. Not private.
-    unsafe_float_laplace : bool
-        The paper's floating-point noise, for its reproduction. Not private.
 
     Attributes
     ----------
@@ -213,7 +211,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         dataset: str | None = None,
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
-        unsafe_float_laplace: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.features = features
@@ -238,7 +235,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.dataset = dataset
         self.n_jobs = n_jobs
         self.unsafe_seed = unsafe_seed
-        self.unsafe_float_laplace = unsafe_float_laplace
 
     def _make_scorer(self) -> NearestCells:
         return replace(super()._make_scorer(), max_cells=self.max_cells)
@@ -279,5 +275,4 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         return {
             **arguments,
             "counts": model.counts.kind if model.counts.kind in {"dense", "keyed", "sparse"} else "auto",
-            "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

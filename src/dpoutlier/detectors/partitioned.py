@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share, true_or_false
+from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.counts.sparse import MOST_SPARSE_SIZE
 from dpoutlier.detectors.base import Detector
@@ -41,7 +41,6 @@ COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
-FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
 
 
 class PartitionedDetector(HoldsModel, Detector):
@@ -149,14 +148,12 @@ class PrivateDetector(PartitionedDetector):
     ledger: Any
     dataset: Any
     unsafe_seed: Any
-    unsafe_float_laplace: Any = False
 
     def _guarantee(self) -> Guarantee:
         epsilon = as_epsilon(self.epsilon)
         voided = [INFINITE] if epsilon is None else []
         voided += self._leak()
         voided += [SEEDED] if self.unsafe_seed is not None else []
-        voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:
             warn_unsafe(reason, stacklevel=4)
         if not voided and epsilon is not None:
@@ -242,7 +239,6 @@ class PrivateDetector(PartitionedDetector):
             target_fpr=self._target_fpr(),
             threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),
             unsafe_seed=self.unsafe_seed,
-            unsafe_float=bool(self.unsafe_float_laplace),
             n_jobs=thread_count(self.n_jobs),
             reserve=self._reserve(),
         )
