@@ -44,7 +44,7 @@ they treat each row by itself and keep none.
 | something new | where |
 |---|---|
 | a detector | its file in `detectors/` and one line in `detectors/registry.py` |
-| a noise | one file in `noise/`, behind the interface `Mechanism` |
+| a noise | one file in `noise/`, behind `Mechanism` of `noise/mechanism.py`, and one line in `noise/registry.py` |
 | an engine for lazy frames | one file in `engines/` and one line in its registry |
 | a route of the server | its route and its schema in `server/` |
 | a version of the model file | one decoder in `model/file/` |
