@@ -20,7 +20,7 @@ BUGS = [
         name="true anchor not asked",
         summary="While another anchor is given, the one that the ledger names is not asked, although it is there and knows better.",
         function="Ledger._anchors",
-        old="own is not None and (lost or self._override(book) is not None)",
+        old="own is not None and ...",
         new="own is None",
         caught_by="tests/ledger/test_overrides.py::"
         "test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
@@ -60,8 +60,8 @@ BUGS = [
         name="ledger committed before reserved",
         summary="Rows are read first and charged then: who stops the fit in between pays nothing.",
         function="open_reference",
-        old="charge()\nreturn InBlocks(read_reference(reference, plan.domain, person, most))",
-        new="rows = read_reference(reference, plan.domain, person, most)\ncharge()\nreturn InBlocks(rows)",
+        old="charge()\nreturn InBlocks(...)",
+        new=("rows = ...\ncharge()\nreturn InBlocks(rows)"),
         caught_by=f"{LEDGER_FITS}::test_the_charge_is_on_disk_before_the_first_read_of_rows[marginals]",
         seen="diffprivlib's KMeans checks the budget first, and spends it when the result is there.",
         source="IBM/differential-privacy-library, models/k_means.py at 0a7292d",
@@ -70,16 +70,13 @@ BUGS = [
         name="charge refunded after a failure",
         summary="A charge counts once the release is committed: who makes fits fail has a budget without end.",
         function="Book._add_reserve",
-        old="self.sums[name] = self._own(name) + cost",
+        old="self.sums[name] = ...",
         new="",
         more=(
             Patch(
                 "Book._add",
-                'spending.release = str(content["release"])',
-                (
-                    'spending.release = str(content["release"])\n'
-                    "self.sums[spending.dataset] = self._own(spending.dataset) + spending.epsilon"
-                ),
+                "spending.release = ...",
+                "spending.release = ...\nself.sums[spending.dataset] = self._own(spending.dataset) + spending.epsilon",
             ),
         ),
         caught_by=f"{LEDGER_COSTS}::test_what_is_reserved_is_spent_whether_it_is_released_or_not",
@@ -90,11 +87,7 @@ BUGS = [
         name="budget checked before the file is held",
         summary="What is left is read before the ledger is locked: two fits at once spend it twice.",
         function="Ledger.reserve",
-        old=(
-            "book = Book.of(appending.entries)\n"
-            "cost = cost_of(guarantee, book.budget(dataset))\n"
-            "book.check_covers(dataset, cost)"
-        ),
+        old="book = ...\ncost = ...\nbook.check_covers(...)",
         new="",
         more=(
             Patch(
@@ -115,7 +108,7 @@ BUGS = [
     PlantedBug(
         name="charge not yet on disk",
         summary="The ledger does not wait for the disk: after a power failure the charge is gone, and the model is not.",
-        function="ledger.store:append",
+        function="ledger:append",
         old='"PRAGMA synchronous = EXTRA"',
         new='"PRAGMA synchronous = OFF"',
         caught_by="tests/ledger/test_store.py::test_a_charge_is_written_with_the_strictest_setting_of_sqlite",
@@ -134,8 +127,8 @@ BUGS = [
         name="relation not converted",
         summary="A fit under add-or-remove-one is charged to a budget of replace-one at half its price.",
         function="cost_of",
-        old="Fraction(sensitivity(budget.neighbours), sensitivity(guarantee.neighbours))",
-        new="1",
+        old="cost = ...",
+        new="cost = guarantee.epsilon",
         caught_by=f"{LEDGER_COSTS}::test_a_fit_is_charged_in_the_relation_and_unit_of_the_budget[guarantee2-budget2-2]",
         seen="Google's accountant mixed the two relations up by the same factor.",
         source="google/differential-privacy#378",
@@ -154,8 +147,8 @@ BUGS = [
         name="old copy of the ledger accepted",
         summary="The anchor is not compared: a copy from before the last fits gives their budget back.",
         function="check_anchor",
-        old='check_heads(entries, heads, f"the anchor {place}")',
-        new="",
+        old="check_heads(...)",
+        new="pass",
         caught_by="tests/ledger/test_anchor.py::test_an_anchor_makes_an_old_copy_useless",
         seen="Apple's budget on macOS was full again every day.",
         source="Tang et al. 2017 (arXiv 1709.02753)",
@@ -164,7 +157,7 @@ BUGS = [
         name="merged epsilon as maximum",
         summary="Releases of people who may overlap are merged at the largest of their epsilons, instead of the sum.",
         function="Merged._together",
-        old="sum(epsilons, Fraction(0))",
+        old="sum(...)",
         new="max(epsilons)",
         caught_by="tests/model/test_parts.py::test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum",
     ),
@@ -189,7 +182,7 @@ BUGS = [
         name="another anchor leaves no trace",
         summary="An old copy of the ledger is charged under an anchor that was made for it, and no entry says so.",
         function="Ledger._appending",
-        old="_change_anchor(appending, given, override=True)",
+        old="_change_anchor(...)",
         new="pass",
         more=(
             Patch(
@@ -205,8 +198,8 @@ BUGS = [
         name="a charge called none",
         summary="When a fit fails after its charge, the command line says that nothing was charged.",
         function="Ledger.reserve",
-        old="receipt = self.tried = Receipt(book.ledger, dataset, entry.number, entry.hash)",
-        new="receipt = Receipt(book.ledger, dataset, entry.number, entry.hash)",
+        old="receipt = self.tried = ...",
+        new="receipt = ...",
         caught_by=f"{LEDGER_FAULTS}::test_a_fit_says_what_is_true_whichever_call_fails[full]",
     ),
     PlantedBug(
@@ -222,7 +215,7 @@ BUGS = [
         summary="The command line commits the release before it writes the model file: if that fails, the ledger names a "
         "release that nobody has.",
         function="DeferredLedger.commit",
-        old="self._release = (receipt, release)",
+        old="self._release = ...",
         new="super().commit(receipt, release)",
         caught_by=f"{LEDGER_FAULTS}::test_a_fit_says_what_is_true_whichever_call_fails[full]",
     ),
@@ -230,22 +223,22 @@ BUGS = [
         name="anchor not tried before the charge",
         summary="A full disk of the anchor is noticed when the charge is made.",
         function="Ledger._appending",
-        old="try_anchor(Path(named), last.number)",
+        old="try_anchor(...)",
         new="pass",
         caught_by=f"{LEDGER_FAULTS}::test_a_full_disk_of_the_anchor_is_noticed_before_the_charge[0]",
     ),
     PlantedBug(
         name="output not tried before the charge",
         summary="A full disk of the output is noticed when the charge is made and the model is lost.",
-        function="cli.fit:fit",
-        old="try_target(output)",
+        function="cli:fit",
+        old="try_target(...)",
         new="pass",
         caught_by=f"{LEDGER_FAULTS}::test_a_full_disk_of_the_output_is_noticed_before_the_charge",
     ),
     PlantedBug(
         name="short write of the anchor",
         summary="A disk that takes a part of a line is not noticed, and the anchor does not know the charge.",
-        function="ledger.anchor:_add",
+        function="ledger:_add",
         old="left = left[os.write(handle, left) :]",
         new=('os.write(handle, left)\nleft = b""'),
         caught_by=f"{LEDGER_FAULTS}::test_a_disk_that_takes_a_part_of_a_line_is_noticed[30]",

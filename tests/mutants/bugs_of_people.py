@@ -11,7 +11,7 @@ BUGS = [
     PlantedBug(
         name="id cap ignored",
         summary="Which rows of a person stay is worked out, and then all are counted.",
-        function="trusted.reference:read_reference",
+        function="trusted:read_reference",
         old="kept",
         new="None",
         caught_by="tests/trusted/test_people.py::test_the_cap_is_applied_before_everything_that_is_bought[DPMarginals]",
@@ -42,7 +42,7 @@ BUGS = [
         name="id cap ignored where an engine counts",
         summary="A lazy frame is counted whole, whoever its rows belong to.",
         function="_open_lazy",
-        old="kept_frame(frame, domain, person, types[person], most)",
+        old="kept_frame(...)",
         new="frame.drop(person)",
         caught_by="tests/trusted/test_in_engine.py::test_people_keep_the_same_rows_as_in_memory[polars-grid]",
         seen="Privacy on Beam, a pipeline too.",
@@ -51,13 +51,13 @@ BUGS = [
     PlantedBug(
         name="rows of a person in an order by another number than is counted",
         summary="The engine puts rows in order by its own cast of a decimal, and Arrow's cast of the same decimal is counted.",
-        function="engines.values:number",
+        function="engines:number",
         old="column.cast(nw.Float64) + 0.0",
         new="nw.col(name) if read_by_text(dtype) else column.cast(nw.Float64) + 0.0",
         more=(
             Patch("engines:positions", "nw.col(value(j))", "nw.col(value(j)).cast(nw.Float64)"),
             Patch("trusted:_order", "nw.col(value(j))", "nw.col(value(j)).cast(nw.Float64)"),
-            Patch("tables.convert:_series", "not objects and read_by_text(series.dtype)", "objects"),
+            Patch("tables:_series", "not objects and read_by_text(series.dtype)", "objects"),
         ),
         caught_by="tests/tables/test_stored_numbers.py::test_people_with_decimals_that_differ_in_the_last_digit",
         seen="No public case known to us but our own: an attack on DuckDB's DECIMAL columns showed an epsilon of 4.5 where 1 was "

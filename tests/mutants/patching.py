@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from textwrap import dedent, indent
+from typing import Any
 
 __all__ = ["Patch", "patched"]
 
@@ -21,36 +22,54 @@ class Patch:
     """A function, method, class or constant by its qualified name, e.g. ``KeyedCounts.subkey``. If several have that name, a folder
     or a module before it says which one: ``noise.laplace:DiscreteLaplace.costing``. Decorators and signatures are part of it."""
     old: str
-    """An expression, a named argument, or statements in a row, as Python source. It is in the function once."""
+    """An expression, a named argument, or statements in a row, as Python source. It is in the function once. In it ``...`` stands
+    for any expression, and as the last argument of a call for all further arguments."""
     new: str
-    """Of the same kind as ``old``. Statements may be more, fewer, or none."""
+    """Of the same kind as ``old``; statements may be more, fewer, or none. Here ``...`` is what it stood for in ``old``."""
     top: tuple[str, ...] = ()
     """Statements for the top of the file, such as imports."""
+
+
+@dataclass
+class Match:
+    """The nodes that a patch replaces, and for each ``...`` of the patch what it stands for: an expression, or arguments."""
+
+    nodes: list[ast.AST]
+    rest: list[ast.AST | list[ast.AST]]
 
 
 def patched(sources: Mapping[str, str], patches: Iterable[Patch]) -> dict[str, str]:
     """The files that the patches change, each with its new source. ``sources`` are all files of the package."""
     changed: dict[str, str] = {}
     for patch in patches:
-        file, text, definition = _found(patch.function, {**sources, **changed})
-        changed[file] = _replaced(text, _place(definition, patch), patch)
+        now = {**sources, **changed}
+        module, _, name = patch.function.rpartition(":")
+        definitions = [
+            (file, definition)
+            for file, text in now.items()
+            if not module or f".{module}." in f".{file.removesuffix('.py').replace('/', '.')}."
+            for definition in _definitions(text).get(name, [])
+        ]
+        if len(definitions) != 1:
+            raise _error(patch, "is defined", [f"{file}:{node.lineno}" for file, node in definitions], now)
+        ((file, definition),) = definitions
+        matches = _matches(definition, patch)
+        if len(matches) != 1:
+            raise _error(patch, "has this code", [f"{file}:{match.nodes[0].lineno}" for match in matches], now)
+        changed[file] = _replaced(now[file], matches[0], patch)
     return changed
 
 
-def _found(function: str, sources: Mapping[str, str]) -> tuple[str, str, ast.AST]:
-    """The file and the definition with that name."""
-    module, _, name = function.rpartition(":")
-    found = [
-        (file, text, definition)
-        for file, text in sources.items()
-        if not module or f".{module}." in f".{file.removesuffix('.py').replace('/', '.')}."
-        for definition in _definitions(text).get(name, [])
-    ]
-    if len(found) != 1:
-        lines = ", ".join(f"{file}:{definition.lineno}" for file, _, definition in found)
-        remedy = f"Name the folder or module of one, as in module:{name}: {lines}" if found else "Was it renamed?"
-        raise ValueError(f"{function} is defined {len(found)} times. {remedy}")
-    return found[0]
+def _error(patch: Patch, what: str, found: list[str], sources: Mapping[str, str]) -> ValueError:
+    remedy = f"Say which one, by a module before the function or by a larger node: {', '.join(found)}."
+    if not found:
+        same = [
+            f"{file}:{match.nodes[0].lineno}"
+            for file, text in sources.items()
+            for match in _matches(ast.parse(text), patch)
+        ]
+        remedy = f"Such code is in {', '.join(same[:5])}." if same else "Such code is nowhere."
+    return ValueError(f"{patch.function} {what} {len(found)} times: {patch.old!r}. {remedy}")
 
 
 @cache
@@ -73,21 +92,19 @@ def _definitions(text: str) -> dict[str, list[ast.AST]]:
     return found
 
 
-def _place(definition: ast.AST, patch: Patch) -> list[ast.AST]:
-    """The node that is replaced, or the statements in a row."""
+def _matches(definition: ast.AST, patch: Patch) -> list[Match]:
+    """Where the patch fits."""
     old, new = _argument(patch.old), _argument(patch.new)
     expressions = isinstance(old, ast.expr) and isinstance(new, ast.expr)
     named = isinstance(old, ast.keyword) and isinstance(new, ast.keyword)
-    found = []
+    tried: list[tuple[list[ast.AST], list[ast.AST]]] = []
     if expressions or named:
-        found += [[node] for node in ast.walk(definition) if ast.dump(node) == ast.dump(old)]
+        tried += [([old], [node]) for node in ast.walk(definition)]
     if not expressions:  # what looks like a named argument may be an assignment
-        found += _in_a_row(definition, ast.parse(dedent(patch.old)).body)
-    if len(found) != 1:
-        lines = ", ".join(str(nodes[0].lineno) for nodes in found)
-        remedy = f"Take a larger node than that in lines {lines}." if found else "Was it changed?"
-        raise ValueError(f"{patch.function} has this code {len(found)} times: {patch.old!r}. {remedy}")
-    return found[0]
+        wanted = ast.parse(dedent(patch.old)).body
+        tried += [(wanted, nodes) for nodes in _in_a_row(definition, len(wanted))]
+    found = [(Match(nodes, rest := []), _fits(wanted, nodes, rest)) for wanted, nodes in tried]
+    return [match for match, fits in found if fits]
 
 
 def _argument(source: str) -> ast.AST | None:
@@ -99,30 +116,61 @@ def _argument(source: str) -> ast.AST | None:
     return None
 
 
-def _in_a_row(definition: ast.AST, wanted: list[ast.stmt]) -> Iterator[list[ast.AST]]:
-    """Where a block has these statements one after the other."""
-    n, dumped = len(wanted), [ast.dump(statement) for statement in wanted]
+def _in_a_row(definition: ast.AST, n: int) -> Iterator[list[ast.AST]]:
+    """Each ``n`` statements that follow each other in a block."""
     for node in ast.walk(definition):
         for _, block in ast.iter_fields(node):
             if n and isinstance(block, list) and block and isinstance(block[0], ast.stmt):
-                parts = (block[i : i + n] for i in range(len(block) - n + 1))
-                yield from (part for part in parts if [ast.dump(statement) for statement in part] == dumped)
+                yield from (block[i : i + n] for i in range(len(block) - n + 1))
 
 
-def _replaced(text: str, nodes: list[ast.AST], patch: Patch) -> str:
+def _fits(wanted: Any, node: Any, rest: list[ast.AST | list[ast.AST]]) -> bool:
+    """Whether two trees are equal. What ``...`` stands for is added to ``rest``."""
+    if _is_rest(wanted):
+        rest.append(node)
+        return isinstance(node, ast.expr)
+    if type(wanted) is not type(node):
+        return False
+    if isinstance(wanted, list):
+        return len(wanted) == len(node) and all(
+            _fits(one, other, rest) for one, other in zip(wanted, node, strict=True)
+        )
+    if isinstance(wanted, ast.Call) and wanted.args and _is_rest(wanted.args[-1]) and not wanted.keywords:
+        n = len(wanted.args) - 1
+        fits = _fits(wanted.func, node.func, rest) and _fits(wanted.args[:n], node.args[:n], rest)
+        rest.append([*node.args[n:], *node.keywords])
+        return fits
+    if isinstance(wanted, ast.AST):
+        return all(_fits(getattr(wanted, name), getattr(node, name), rest) for name in wanted._fields)
+    return wanted == node
+
+
+def _is_rest(node: Any) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
+
+
+def _replaced(text: str, match: Match, patch: Patch) -> str:
     """The source with the patch. All else stays as it is."""
     lines = text.encode().splitlines(keepends=True)  # columns of nodes are bytes
-    begin = _offset(lines, _last_line_before_code(text) + 1, 0)
-    start = _offset(lines, nodes[0].lineno, nodes[0].col_offset)
-    stop = _offset(lines, nodes[-1].end_lineno, nodes[-1].end_col_offset)
-    match nodes[0]:
-        case ast.expr():
-            new = f"({patch.new})"
-        case ast.stmt():
-            new = indent(dedent(patch.new), " " * nodes[0].col_offset).lstrip()
-        case _:
-            new = patch.new
     whole = b"".join(lines)
+
+    def span(nodes: list[ast.AST]) -> tuple[int, int]:
+        starts = [_offset(lines, node.lineno, node.col_offset) for node in nodes]
+        return min(starts, default=0), max(
+            (_offset(lines, node.end_lineno, node.end_col_offset) for node in nodes), default=0
+        )
+
+    new, first = patch.new, match.nodes[0]
+    if isinstance(first, ast.expr):
+        new = f"({new})"
+    if isinstance(first, ast.stmt):
+        new = indent(dedent(new), " " * first.col_offset).lstrip()
+    for part in match.rest:
+        start, stop = span(part if isinstance(part, list) else [part])
+        code = whole[start:stop].decode()
+        new = new.replace("...", code if isinstance(part, list) else f"({code})", 1)
+    start, stop = span(match.nodes)
+    begin = _offset(lines, _last_line_before_code(text) + 1, 0)
     top = "".join(f"{statement}\n" for statement in patch.top)
     return b"".join([whole[:begin], top.encode(), whole[begin:start], new.encode(), whole[stop:]]).decode()
 

@@ -187,19 +187,39 @@ def test_each_patch_sees_those_before_it():
     assert patched({"a.py": REFACTORED}, patches) == {"a.py": expected}
 
 
-def test_a_patch_that_fits_nowhere_or_in_several_places_is_an_error():
-    sources = {"trusted/release.py": WRITTEN, "noise/add.py": REFACTORED}
-    for function, old, message in (
-        ("Release.loud", "1", "defined 0 times"),
-        ("Release.noisy", "1", r"defined 2 times.*trusted/release.py:8, noise/add.py:14"),
-        ("oise:Release.noisy", "1", "defined 0 times"),
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("draw(n, ...)", "draw(1, ...)", "noise = (draw(1, *more, scale = 2)) + exact - 1"),
+        ("draw(...)", "abs(draw(...))", "noise = (abs(draw(n, *more, scale = 2))) + exact - 1"),
+        ("draw(n, *more, scale=...)", "...", "noise = ((2)) + exact - 1"),
+        ("noise = ... - 1", "noise = 2 * ...", "noise = 2 * (draw(n, *more, scale = 2) + exact)"),
+        ("draw(...) + ...", "draw(...) - ...", "noise = (draw(n, *more, scale = 2) - (exact)) - 1"),
+        ("noise = ...", "noise = 0", "noise = 0"),
+        ("draw(n, ...)", "draw(...)", "noise = (draw(*more, scale = 2)) + exact - 1"),
+    ],
+)
+def test_dots_stand_for_any_expression_or_all_further_arguments(old, new, after):
+    source = "def noisy(exact):\n    noise = draw(n, *more, scale = 2) + exact - 1\n"
+    assert patched({"a.py": source}, [Patch("noisy", old, new)]) == {"a.py": f"def noisy(exact):\n    {after}\n"}
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "message"),
+    [
+        ("Release.loud", "len(self.exact)", "defined 0 times.* Such code is in noise/add.py:6"),
+        ("Release.noisy", "1", "defined 2 times.* trusted/release.py:8, noise/add.py:14"),
+        ("oise:Release.noisy", "len(noise)", "defined 0 times.* Such code is nowhere"),
         ("noise:Release.noisy", "len(noise)", "this code 0 times"),
-        ("noise:Release.noisy", "scale = scale\nself.log(drawn)", "this code 0 times"),
-        ("noise.add:Release.noisy", "drawn", "this code 2 times.*lines 18, 20"),
+        ("noise:Release.noisy", "len(self.exact)", "this code 0 times.* Such code is in noise/add.py:6"),
+        ("noise:Release.noisy", "self.count(exact)\nself.log(drawn)", "this code 0 times"),
+        ("noise.add:Release.noisy", "drawn", "this code 2 times.* noise/add.py:18, noise/add.py:20"),
         ("trusted:Release", "", "this code 0 times"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            patched(sources, [Patch(function, old, "2")])
+    ],
+)
+def test_a_patch_that_fits_nowhere_or_in_several_places_is_an_error(function, old, message):
+    with pytest.raises(ValueError, match=message):
+        patched({"trusted/release.py": WRITTEN, "noise/add.py": REFACTORED}, [Patch(function, old, "2")])
 
 
 def test_a_copy_is_made_whatever_others_do_in_the_caches_meanwhile(tmp_path, monkeypatch):
