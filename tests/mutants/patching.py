@@ -13,6 +13,8 @@ from typing import Any
 
 __all__ = ["Patch", "patched"]
 
+Rest = dict[tuple[int, int], ast.AST | list[ast.AST]]
+
 
 @dataclass(frozen=True)
 class Patch:
@@ -25,17 +27,17 @@ class Patch:
     """An expression, a named argument, or statements in a row, as Python source. It is in the function once. In it ``...`` stands
     for any expression, and as the last argument of a call for all further arguments."""
     new: str
-    """Of the same kind as ``old``; statements may be more, fewer, or none. Here ``...`` is what it stood for in ``old``."""
+    """Of the same kind as ``old``; statements may be more, fewer, or none. Here ``...`` is what it stood for, in order."""
     top: tuple[str, ...] = ()
     """Statements for the top of the file, such as imports."""
 
 
 @dataclass
 class Match:
-    """The nodes that a patch replaces, and for each ``...`` of the patch what it stands for: an expression, or arguments."""
+    """The nodes that a patch replaces, and by the place of each ``...`` what it stands for: an expression, or arguments."""
 
     nodes: list[ast.AST]
-    rest: list[ast.AST | list[ast.AST]]
+    rest: Rest
 
 
 def patched(sources: Mapping[str, str], patches: Iterable[Patch]) -> dict[str, str]:
@@ -103,8 +105,7 @@ def _matches(definition: ast.AST, patch: Patch) -> list[Match]:
     if not expressions:  # what looks like a named argument may be an assignment
         wanted = ast.parse(dedent(patch.old)).body
         tried += [(wanted, nodes) for nodes in _in_a_row(definition, len(wanted))]
-    found = [(Match(nodes, rest := []), _fits(wanted, nodes, rest)) for wanted, nodes in tried]
-    return [match for match, fits in found if fits]
+    return [Match(nodes, rest) for wanted, nodes in tried if _fits(wanted, nodes, rest := {})]
 
 
 def _argument(source: str) -> ast.AST | None:
@@ -124,10 +125,10 @@ def _in_a_row(definition: ast.AST, n: int) -> Iterator[list[ast.AST]]:
                 yield from (block[i : i + n] for i in range(len(block) - n + 1))
 
 
-def _fits(wanted: Any, node: Any, rest: list[ast.AST | list[ast.AST]]) -> bool:
+def _fits(wanted: Any, node: Any, rest: Rest) -> bool:
     """Whether two trees are equal. What ``...`` stands for is added to ``rest``."""
     if _is_rest(wanted):
-        rest.append(node)
+        rest[wanted.lineno, wanted.col_offset] = node
         return isinstance(node, ast.expr)
     if type(wanted) is not type(node):
         return False
@@ -136,10 +137,9 @@ def _fits(wanted: Any, node: Any, rest: list[ast.AST | list[ast.AST]]) -> bool:
             _fits(one, other, rest) for one, other in zip(wanted, node, strict=True)
         )
     if isinstance(wanted, ast.Call) and wanted.args and _is_rest(wanted.args[-1]) and not wanted.keywords:
-        n = len(wanted.args) - 1
-        fits = _fits(wanted.func, node.func, rest) and _fits(wanted.args[:n], node.args[:n], rest)
-        rest.append([*node.args[n:], *node.keywords])
-        return fits
+        *first, dots = wanted.args
+        rest[dots.lineno, dots.col_offset] = [*node.args[len(first) :], *node.keywords]
+        return _fits(wanted.func, node.func, rest) and _fits(first, node.args[: len(first)], rest)
     if isinstance(wanted, ast.AST):
         return all(_fits(getattr(wanted, name), getattr(node, name), rest) for name in wanted._fields)
     return wanted == node
@@ -156,16 +156,15 @@ def _replaced(text: str, match: Match, patch: Patch) -> str:
 
     def span(nodes: list[ast.AST]) -> tuple[int, int]:
         starts = [_offset(lines, node.lineno, node.col_offset) for node in nodes]
-        return min(starts, default=0), max(
-            (_offset(lines, node.end_lineno, node.end_col_offset) for node in nodes), default=0
-        )
+        stops = [_offset(lines, node.end_lineno, node.end_col_offset) for node in nodes]
+        return min(starts, default=0), max(stops, default=0)
 
     new, first = patch.new, match.nodes[0]
     if isinstance(first, ast.expr):
         new = f"({new})"
     if isinstance(first, ast.stmt):
         new = indent(dedent(new), " " * first.col_offset).lstrip()
-    for part in match.rest:
+    for _, part in sorted(match.rest.items()):
         start, stop = span(part if isinstance(part, list) else [part])
         code = whole[start:stop].decode()
         new = new.replace("...", code if isinstance(part, list) else f"({code})", 1)

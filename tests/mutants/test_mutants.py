@@ -204,6 +204,11 @@ def test_dots_stand_for_any_expression_or_all_further_arguments(old, new, after)
     assert patched({"a.py": source}, [Patch("noisy", old, new)]) == {"a.py": f"def noisy(exact):\n    {after}\n"}
 
 
+def test_several_dots_stand_for_what_they_stood_for_in_order():
+    patches = [Patch("loud", "... if ... else f(...)", "g(..., ..., ...)")]
+    assert patched({"a.py": "loud = a if b else f()\n"}, patches) == {"a.py": "loud = (g((a), (b), ))\n"}
+
+
 @pytest.mark.parametrize(
     ("function", "old", "message"),
     [
