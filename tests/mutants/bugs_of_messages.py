@@ -128,9 +128,9 @@ BUGS = [
     PlantedBug(
         name="clients may time a keyed model",
         summary="What is served over a network answers by the quick way, whose time depends on counts and noise.",
-        function="for_strangers",
-        old="return detector.with_model(...)",
-        new="...\nreturn detector",
+        function="_steady_model",
+        old="steady(model.counts)",
+        new="model.counts",
         caught_by="tests/counts/test_constant_time.py::test_its_table_is_made_before_the_first_answer",
         seen="The time to draw discrete noise revealed its size in several libraries.",
         source="Jin, McMurtry, Rubinstein and Ohrimenko 2022, Are we there yet? (IEEE S&P)",
