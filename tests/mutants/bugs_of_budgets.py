@@ -28,7 +28,7 @@ BUGS = [
     PlantedBug(
         name="budget share not charged",
         summary="The counts keep the share of epsilon that the threshold costs, so that the fit costs more than epsilon.",
-        function="Plan.epsilon_counts",
+        function="Plan.cost_of_counts",
         old="self.threshold_share",
         new="0",
         caught_by=ALL_PARTS,
@@ -38,7 +38,7 @@ BUGS = [
     PlantedBug(
         name="share for bounds not charged",
         summary="The same for private bounds.",
-        function="Plan.epsilon_counts",
+        function="Plan.cost_of_counts",
         old="self.bounds_share",
         new="0",
         caught_by=BOUGHT_BOUNDS,
@@ -50,7 +50,7 @@ BUGS = [
         summary="The ledger is charged what the counts cost, and not what was spent on bounds, number of rows and threshold.",
         function="Plan.reserved",
         old="self.guarantee",
-        new="replace(self.guarantee, epsilon=self.epsilon_counts)",
+        new="replace(self.guarantee, epsilon=self.cost_of_counts.epsilon)",
         top=("from dataclasses import replace",),
         caught_by=f"{LEDGER_FITS}::test_all_that_a_fit_buys_is_charged",
         seen="A budget manager for advertisements could leave out the charge to one of its buckets.",

@@ -12,8 +12,8 @@ BUGS = [
         name="scale halved",
         summary="The counts get noise of half the scale that was charged.",
         function="_release_counts",
-        old="paid[0].rate",
-        new="2 * paid[0].rate",
+        old="paid, noise = charged",
+        new="paid, noise = charged[0], DiscreteLaplace(2 * charged[1].rate)",
         caught_by=f"{EXACT}::test_the_noise_that_is_drawn_is_the_noise_that_is_charged[1-add-or-remove-one-grid of 2]",
         seen="A wrong sign in SmartNoise's analytic Gaussian mechanism made sigma too small.",
         source="opendp/smartnoise-core#316",
@@ -53,7 +53,9 @@ BUGS = [
         summary="Noise is drawn as the logarithm of a float and then rounded, instead of exactly and in integers.",
         function="release_vector",
         old="exact + ...",
-        new="exact + np.rint(np.random.default_rng([*source.read(16)]).laplace(0, law.scale, len(exact))).astype(np.int64)",
+        new="exact + np.rint("
+        "np.random.default_rng([*source.read(16)]).laplace(0, float(1 / noise.rate), len(exact))"
+        ").astype(np.int64)",
         caught_by=LAW_OF_A_FIT,
         seen="All four general systems of their time leaked by the low bits of float noise; later ones by its precision.",
         source="Mironov 2012, On significance of the least significant bits (CCS); Haney et al. 2022, Precision-based attacks; "
@@ -64,7 +66,7 @@ BUGS = [
         summary="Noise past four scales is cut back to four scales; farther outcomes then rule neighbours out.",
         function="release_vector",
         old="exact + ...",
-        new="exact + (...).clip(-4 * law.scale, 4 * law.scale).astype(np.int64)",
+        new="exact + (...).clip(-4 / float(noise.rate), 4 / float(noise.rate)).astype(np.int64)",
         caught_by=LAW_OF_A_FIT,
         seen="The census tables of the Australian Bureau of Statistics (TableBuilder) had noise within a bounded range.",
         source="Asghar and Kaafar 2020, Averaging attacks on bounded noise-based disclosure control algorithms (PETS)",
@@ -128,7 +130,7 @@ BUGS = [
     PlantedBug(
         name="rate rounded up",
         summary="The rate of the noise is rounded up to a multiple of 2^-40, so that the fit costs more than epsilon.",
-        function="DiscreteLaplace.costing",
+        function="rate_costing",
         old="math.floor",
         new="math.ceil",
         caught_by=f"{EXACT}::test_the_largest_log_ratio_is_the_epsilon_in_use[add-or-remove-one-1/3-grid of 2]",

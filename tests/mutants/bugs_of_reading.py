@@ -45,9 +45,9 @@ BUGS = [
     PlantedBug(
         name="uncharged threshold from reference scores",
         summary="The threshold comes from the exact scores of the rows, and nothing is charged for it.",
-        function="_buy_threshold",
+        function="_release_threshold",
         old="_release_small(...)",
-        new="(exact, [])",
+        new="(exact, None)",
         caught_by=ALL_PARTS,
         seen="scikit-learn's outlier detectors set offset_ from the scores of their training rows; a private one may inherit it.",
         source="scikit-learn, LocalOutlierFactor and IsolationForest, attribute offset_",
@@ -75,7 +75,7 @@ BUGS = [
     PlantedBug(
         name="quantiles chosen without noise",
         summary="Private bounds are the exact quantiles of the rows.",
-        function="_buy_bounds",
+        function="_choose_bounds",
         old="buy_bounds(counts, ..., source)",
         new="buy_bounds(counts, None, source)",
         caught_by=BOUGHT_BOUNDS,
