@@ -26,7 +26,7 @@ from guards import Finding, reading
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
 from dpoutlier.cli.files import csv_points as csv_tables
 from dpoutlier.cli.files import read_reference
-from dpoutlier.cli.opening import _key as key_of_file
+from dpoutlier.cli.model_source import _key as key_of_file
 from dpoutlier.cli.points import Points, points_writer
 from dpoutlier.client import client as client_module
 from dpoutlier.client import connection as connection_module

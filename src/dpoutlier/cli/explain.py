@@ -14,6 +14,7 @@ __all__ = ["explain"]
 
 
 def explain(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
     row: Annotated[
@@ -35,11 +36,11 @@ def explain(
 
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_points  # noqa: PLC0415
-        from dpoutlier.cli.opening import opened  # noqa: PLC0415
+        from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
         from dpoutlier.exceptions import PointsError  # noqa: PLC0415
 
@@ -49,7 +50,7 @@ def explain(
             check_output(output, overwrite=force)
             if url is not None:
                 raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")
-        detector = opened(model, url, key_file, ca)
+        detector = open_model(model, url, key_file, ca)
         domain = detector.fitted_domain()
         table = read_points(points, domain)
         if url is None:

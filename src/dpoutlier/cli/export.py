@@ -11,6 +11,7 @@ __all__ = ["export"]
 
 
 def export(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table, .parquet: a term for each cell.")],
     sql: Annotated[Path | None, typer.Option(help="Where to write the SQL, .sql; else it is printed.")] = None,
@@ -21,7 +22,7 @@ def export(
 
     Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.load import load  # noqa: PLC0415
         from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415

@@ -16,7 +16,7 @@ from dpoutlier._validate import bad
 from dpoutlier._validate import share as checked_share
 from dpoutlier.client.connection import Connection
 from dpoutlier.client.description import Description
-from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.client.served import WAITS, ReplacedError, ServedModel
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.kinds import engine_of
@@ -135,19 +135,19 @@ class Client(ScoresPoints):
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
-        return self.steadily(lambda served: served.outlier_scores(X))
+        return self.retry_on_replaced_model(lambda served: served.outlier_scores(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """``score_samples`` minus ``offset_``: negative for outliers."""
-        return self.steadily(lambda served: served.decision_function(X))
+        return self.retry_on_replaced_model(lambda served: served.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
-        return self.steadily(lambda served: served.predict(X))
+        return self.retry_on_replaced_model(lambda served: served.predict(X))
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
         """``outlier_scores`` of one point, given by the names of its features; for streams."""
-        return self.steadily(lambda served: served.score_one(point))
+        return self.retry_on_replaced_model(lambda served: served.score_one(point))
 
     def score_frame(self, X: Any, **names: Any) -> Any:
         """The frame of pandas, Polars or Arrow with scores as a column more; see ``FittedDetector.score_frame``.
@@ -160,9 +160,9 @@ class Client(ScoresPoints):
                 f"a client scores frames in memory, of pandas, Polars or Arrow, got one of {type(X).__module__.split('.')[0]}. "
                 "Collect it, or load the model file and score where the rows are."
             )
-        return self.steadily(lambda served: served.score_frame(X, **names))
+        return self.retry_on_replaced_model(lambda served: served.score_frame(X, **names))
 
-    def explain(self, X: Any) -> ToldExplanation:
+    def explain(self, X: Any) -> ServedExplanation:
         """Which features make each point outlying, and what would have to be otherwise. Free of privacy cost.
 
         Parameters
@@ -171,16 +171,16 @@ class Client(ScoresPoints):
 
         Returns
         -------
-        ToldExplanation
+        ServedExplanation
             An ``Explanation`` whose counterfactuals are sentences.
         """
-        return self.steadily(lambda served: served.explain(X))
+        return self.retry_on_replaced_model(lambda served: served.explain(X))
 
     def only_scoring(self) -> ServedModel:
         """The release as it is now, with the threshold of this moment; it raises ``ReplacedError`` when the server has another."""
         return self._served
 
-    def steadily(self, call: Callable[[ServedModel], T]) -> T:
+    def retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
         """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
         served = self._served
         try:
@@ -204,7 +204,9 @@ class Client(ScoresPoints):
         if len(found) != 1:
             names = ", ".join(map(str, found[:20])) or "none"
             raise InvalidParameterError(
-                f"model must be given, unless the server has exactly one that the key may use. It has: {names}."
+                name="model",
+                must="given, unless the server has exactly one that the key may use",
+                remedy=f"It has: {names}.",
             )
         return str(found[0])
 
@@ -245,7 +247,7 @@ class Client(ScoresPoints):
             return served.with_threshold(float(score) if score is not None else _threshold_for(served, target_fpr))
 
         with self._lock:
-            served = self.steadily(moved)
+            served = self.retry_on_replaced_model(moved)
             self._wanted = wanted
             self._become(served)
 
@@ -279,14 +281,7 @@ def _models(connection: Connection) -> list[dict[str, Any]]:
 
 
 def _threshold_for(served: ServedModel, target_fpr: Any) -> float | None:
-    """The server's threshold, or its refusal as the error that a model raises here."""
-    none_bought = served.description.target_fpr is None
-    number = 0.5 if none_bought else checked_share(target_fpr=target_fpr)
-    try:
-        return served.threshold_for(number)
-    except ServerError as error:
-        if error.status != 400:
-            raise
-        kind = ThresholdNotSetError if none_bought else InvalidParameterError
-        text = str(error).removeprefix("target_fpr: ")
-    raise kind(text)
+    """The server's threshold; the errors are those of a loaded model."""
+    if served.description.target_fpr is None:
+        raise ThresholdNotSetError.no_histogram(merged=served.description.statement.merged is not None)
+    return served.threshold_for(checked_share(target_fpr=target_fpr))

@@ -110,7 +110,7 @@ def _category(feature: dict[str, Any]) -> Category | None:
     return Category.from_json({"levels": feature["levels"][: len(feature["levels"]) - other], "other": other, **flags})
 
 
-class ToldStatement(PrivacyStatement):
+class ServedStatement(PrivacyStatement):
     """A statement whose page the server has written, in words of another version."""
 
     _page: str
@@ -124,7 +124,7 @@ def statement_of(content: dict[str, Any], page: str) -> PrivacyStatement:
     known = {field.name: _frozen(content.get(field.name)) for field in fields(PrivacyStatement)}
     statement = PrivacyStatement(**known)
     if str(statement) != page:
-        statement = ToldStatement(**known)
+        statement = ServedStatement(**known)
         object.__setattr__(statement, "_page", page)
     return statement
 

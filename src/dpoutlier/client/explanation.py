@@ -15,14 +15,14 @@ from dpoutlier.explain.explanation import Explanation
 from dpoutlier.explain.wording import value_text
 from dpoutlier.features.domain import Domain
 
-__all__ = ["ToldExplanation", "ToldPoint"]
+__all__ = ["ServedExplanation", "ServedPoint"]
 
 GRIDS = ("DPGridKNN", "GridKNN")
 BEFORE_THE_REGION = "What features add makes the score. "
 
 
 @dataclass(frozen=True)
-class ToldPoint:
+class ServedPoint:
     """What is told of one point beside numbers."""
 
     note: str
@@ -32,7 +32,7 @@ class ToldPoint:
 
 
 @dataclass(frozen=True)
-class ToldExplanation(Explanation):
+class ServedExplanation(Explanation):
     """As ``Explanation``, where a server has looked things up in the model: what it did not tell needs the model itself.
 
     ``counterfactual()`` is a sentence, and of a grid ``region()``, ``regions``, ``found`` and ``k`` are not told.
@@ -40,13 +40,13 @@ class ToldExplanation(Explanation):
 
     domain: Domain = field(kw_only=True, repr=False, compare=False)
     values: NDArray[np.float64] = field(kw_only=True, repr=False, compare=False)
-    told: tuple[ToldPoint, ...] = field(kw_only=True, repr=False, compare=False)
+    told: tuple[ServedPoint, ...] = field(kw_only=True, repr=False, compare=False)
     grid: bool = field(kw_only=True, repr=False, compare=False)
 
     @classmethod
     def of(
         cls, answers: Sequence[dict[str, Any]], domain: Domain, values: NDArray[np.float64], detector: str
-    ) -> ToldExplanation:
+    ) -> ServedExplanation:
         """From the answers to all batches."""
         try:
             points = [point for answer in answers for point in answer["explanations"]]
@@ -123,9 +123,9 @@ class ToldExplanation(Explanation):
             raise _not_told(what)
 
 
-def _point(told: dict[str, Any]) -> ToldPoint:
+def _point(told: dict[str, Any]) -> ServedPoint:
     instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in told["rows"]}
-    return ToldPoint(str(told["note"]), told["counterfactual"], instead)
+    return ServedPoint(str(told["note"]), told["counterfactual"], instead)
 
 
 def _not_told(what: str) -> AttributeError:

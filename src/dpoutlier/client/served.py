@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpoutlier.client.bodies import FOR_AN_ANSWER, most_bytes, points_batches, points_body, scores_of_answer
 from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
-from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ServerError
 from dpoutlier.features.domain import Domain
@@ -85,7 +85,7 @@ class ServedModel(ScoresPoints):
         query = {"target_fpr": repr(float(target_fpr))}
         return self._steady(lambda: read(self._post("score", body, JSON, JSON, query, most=FOR_AN_ANSWER)))
 
-    def explain(self, X: Any) -> ToldExplanation:
+    def explain(self, X: Any) -> ServedExplanation:
         """What the server tells of each point."""
         return self._of_points(X, self._explain)
 
@@ -103,12 +103,12 @@ class ServedModel(ScoresPoints):
         answer = self._post("score", body, ARROW, ARROW, most=most_bytes(last - first))
         return scores_of_answer(answer, last - first)
 
-    def _explain(self, positions: Positions) -> ToldExplanation:
+    def _explain(self, positions: Positions) -> ServedExplanation:
         columns, domain, limits = self._complete(positions), self.description.domain, self.description.limits
         values = np.stack(columns, axis=1).astype(np.float64, copy=False)
         places = points_batches(columns, domain, limits, limits.explain_rows)
         answers = [self._steady(partial(self._explained, columns, first, last)) for first, last in places]
-        return ToldExplanation.of(answers, domain, values, self.description.detector)
+        return ServedExplanation.of(answers, domain, values, self.description.detector)
 
     def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
         body = points_body(columns, self.description.domain, first, last)
