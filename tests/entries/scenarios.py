@@ -358,7 +358,7 @@ def from_a_model(rows, place):
 CSV, PARQUET = "given/rows-csv-1/0.csv", "given/rows-parquet-2/*.parquet"
 FIT = "--features features.toml --epsilon 1 --person who --rows-per-person 2 --neighbours NEIGHBOURS"
 GRID = "--detector grid --bins 3 --k 3"
-TREES = "--trees 3 --depth 4 --subspace 2,3 --tree-seed 5"
+TREES = "--n-trees 3 --depth 4 --subspace 2,3 --tree-seed 5"
 CHARGED = "--ledger budget.ledger --dataset all --anchor an.anchor"
 SERVER = "--url http://127.0.0.1:9 --key-file key.txt"
 BUDGET = "budget.ledger --anchor an.anchor"
@@ -380,7 +380,7 @@ ARGUMENTS: dict[str, list[str]] = {
         f"{CSV} {FIT} --output none --ledger budget.ledger --dataset unheard-of",
     ],
     "score": [
-        "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --jobs 1",
+        "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --n-jobs 1",
         "keyed.secret.dpo points.csv --threshold 1.5 --missing null --output scores.parquet",
         f"forest points.csv {SERVER}",
     ],

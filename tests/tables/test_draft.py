@@ -383,7 +383,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, monkeypatch
 
 def test_a_draft_with_nothing_filled_in_says_what_to_do(sample):
     run("features", "new.csv", "--schema")
-    printed = run("plan", "--rows", "10", "--features", "features.toml", "--epsilon", "1", code=2)
+    printed = run("plan", "--n-rows", "10", "--features", "features.toml", "--epsilon", "1", code=2)
     assert "take away the # before the features to be used" in printed
 
 

@@ -36,6 +36,7 @@ class Missing(StrEnum):
 
 
 def features(
+    context: typer.Context,
     sample: Annotated[Path, typer.Argument(help="A public sample, CSV or Parquet; never the reference rows.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Features file to write, .toml.")] = Path(
         "features.toml"
@@ -59,7 +60,7 @@ def features(
 
     Example: dpoutlier features new.csv --public -o features.toml
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415

@@ -30,7 +30,7 @@ class Neighbours(StrEnum):
     REPLACE_ONE = "replace-one"
 
 
-class Holder(StrEnum):
+class Counts(StrEnum):
     AUTO = "auto"
     DENSE = "dense"
     KEYED = "keyed"
@@ -48,10 +48,14 @@ class Exhausted(StrEnum):
 
 
 def _n_rows_hint(text: str) -> int | str:
+    """As an argument; "buy" is the old name of "estimate"."""
+    if text == "buy":
+        return "estimate"
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def fit(
+    context: typer.Context,
     reference: Annotated[
         list[Path],
         typer.Argument(
@@ -80,7 +84,7 @@ def fit(
     person: Annotated[
         str | None, typer.Option(help="Column that tells people apart; rows past --rows-per-person are left out.")
     ] = None,
-    trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
+    n_trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
     depth: Annotated[str | None, typer.Option(help="Forest: most levels of a tree, or 'auto'.")] = None,
     subspace: Annotated[str | None, typer.Option(help="Forest: features of a tree, in turn, as 2,4,8.")] = None,
     tree_seed: Annotated[int | None, typer.Option(help="Forest: public number that makes the trees.")] = None,
@@ -100,7 +104,7 @@ def fit(
         Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
     ] = None,
     counts: Annotated[
-        Holder | None,
+        Counts | None,
         typer.Option(
             help="Grid: dense can be published; keyed takes any grid and is secret; sparse takes any, drops small counts and can "
             "be published."
@@ -127,7 +131,7 @@ def fit(
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415
@@ -144,7 +148,7 @@ def fit(
         if as_epsilon(epsilon) is None:
             raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
         own = {
-            "n_trees": None if trees is None else _number_or_auto("--trees", trees),
+            "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
             "depth": None if depth is None else _number_or_auto("--depth", depth),
             "subspace": None if subspace is None else _numbers("--subspace", subspace),
             "tree_seed": tree_seed,
@@ -226,10 +230,9 @@ def _set_own(detector: Any, own: dict[str, Any]) -> None:
 
     foreign = [name for name in own if name not in detector.get_params()]
     if foreign:
-        option = "--trees" if foreign[0] == "n_trees" else f"--{foreign[0].replace('_', '-')}"
         raise InvalidParameterError(
-            f"{option} means nothing to a {type(detector).__name__}, which is what would be fitted. Leave it out, or choose the "
-            "detector with --detector forest, marginals or grid."
+            f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, which would be fitted.",
+            remedy="Leave it out, or choose the detector with --detector forest, marginals or grid.",
         )
     if own.get("max_depth") == -1:
         own["max_depth"] = None

@@ -17,7 +17,8 @@ NUMBERS = {"noise", "rows", "AUROC", "control"}
 
 
 def plan(
-    rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
+    context: typer.Context,
+    n_rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit, such as 0.5 or 1/3.")],
     detector: Annotated[Detector, typer.Option(help="What would be fitted.")] = Detector.AUTO,
@@ -31,9 +32,9 @@ def plan(
     Fits made-up rows of the same number and width, and tells what would be fitted, how much noise lies on the counts, how well
     outliers would be found, and which epsilon that takes. No data is read.
 
-    Example: dpoutlier plan --rows 5000 --features features.toml --epsilon 0.5
+    Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
@@ -48,7 +49,7 @@ def plan(
         say_if_compiling()
         with working("simulating"):
             advice = advise(
-                rows,
+                n_rows,
                 len(bounds.names),
                 float(exact),
                 name=detector.value,

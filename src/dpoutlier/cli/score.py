@@ -56,7 +56,7 @@ def score(
     missing: Annotated[
         Missing, typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score.")
     ] = Missing.error,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
     url: Annotated[
         str | None, typer.Option(help="Let a server score, such as https://host:8765; the output is the same.")
@@ -86,7 +86,7 @@ def score(
         if output is not None:
             format_of(output)
             check_output(output, overwrite=force)
-        detector = open_model(model, url, key_file, ca, jobs)
+        detector = open_model(model, url, key_file, ca, n_jobs)
         if target_fpr is not None or threshold is not None:
             detector.set_threshold(target_fpr=target_fpr, score=threshold)
         if url is None:
