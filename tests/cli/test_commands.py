@@ -21,9 +21,9 @@ import dpoutlier
 from command_line import run
 from dpoutlier import DPGridKNN, load
 from dpoutlier.cli.app import app
-from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.old_names import NEW_NAMES
 from dpoutlier.cli.progress import reading
+from dpoutlier.tables.files import file_table
 
 FEATURES = "[features]\nage = [0, 120]\nbmi = {lower = 10, upper = 80}\n"
 rng = np.random.default_rng(0)
@@ -147,7 +147,7 @@ def test_without_a_detector_the_default_is_fitted(folder):
 
 
 def test_a_plan_reads_no_data(folder, monkeypatch):
-    monkeypatch.setattr("dpoutlier.cli.files.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.tables.files.file_table", pytest.fail)
     (folder / "reference.csv").unlink()
     output = run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5")
     for text in ("forest", "marginals", "grid", "k-NN", "Would be fitted: DP", "at epsilon", "control"):
@@ -269,7 +269,7 @@ def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypat
     monkeypatch.setattr("rich.progress.Progress.update", refreshing(Progress.update))
     monkeypatch.setattr(sys, "stderr", Screen())
     with reading("reading and counting") as watch:
-        table = read_reference(folder / "reference.csv", ("age", "bmi"))
+        table = file_table(folder / "reference.csv", ("age", "bmi"))
         table.watch = watch
         DPGridKNN(1, features={"age": (0, 120), "bmi": (10, 80)}, n_rows_hint="estimate").fit(table)
     shown = sys.stderr.getvalue()
@@ -356,7 +356,7 @@ def test_one_record_is_one_row_wherever_it_stands(folder):
     for size in range(2**20 - 30, 2**20 + 4, 3):
         filler = "p" * (size - len("id,age,bmi\n") - 4) + ",1\n"  # too few fields: no row
         (folder / "reference.csv").write_text("id,age,bmi\n" + filler + record)
-        (table,) = read_reference(folder / "reference.csv", ("age", "bmi")).batches()
+        (table,) = file_table(folder / "reference.csv", ("age", "bmi")).batches()
         assert table.to_pydict() == {"age": ["100"], "bmi": ["70"]}
 
 

@@ -38,11 +38,11 @@ from dpoutlier import (
     merge,
 )
 from dpoutlier.cli.app import app as program
-from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.progress import reading
 from dpoutlier.client.connection import Answer, Connection
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import ServerError
+from dpoutlier.tables.files import file_table
 from server_process import call, loaded_app
 
 __all__ = ["ARGUMENTS", "REQUESTS", "SCENARIOS", "WALKED", "Place", "Scenario"]
@@ -450,7 +450,7 @@ def on_a_terminal(rows, place):
         patch.setattr("rich.console.monotonic", lambda: 1.0)
         patch.setattr("rich.live._RefreshThread.run", lambda _: None)  # no drawing in between, at moments of its own
         for suffix in ("csv", "parquet"):
-            table = read_reference(sorted(written(rows, place.folder, suffix=suffix).iterdir()), ("a", "b", "c"), "who")
+            table = file_table(sorted(written(rows, place.folder, suffix=suffix).iterdir()), ("a", "b", "c"), "who")
             with reading("reading and counting") as table.watch:
                 fitted_on = MAKERS["DPMarginals"](neighbours=place.neighbours, target_fpr=0.1, **PEOPLE).fit(table)
     frames = [frame for frame, _ in itertools.groupby(re.split(r"\r\S*", screen.getvalue()))]

@@ -53,11 +53,11 @@ def _version(
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show must not stop anything
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no reason to stop
     warnings.formatwarning = _for_people
     app()
 
 
 def _for_people(message: Warning | str, *_: object, **__: object) -> str:
-    """A warning without where in the code it was raised."""
+    """A warning without the place in the code."""
     return f"Warning: {message}\n"

@@ -1,4 +1,4 @@
-"""Errors for people: one line that says what is wrong and what to do, and an exit code."""
+"""Errors as one line that says what is wrong and what to do, and an exit code."""
 
 import sys
 from collections.abc import Iterator

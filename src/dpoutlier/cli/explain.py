@@ -17,15 +17,15 @@ def explain(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
-    row: Annotated[
-        int, typer.Option(help="Which row to explain, counted from 0; the most outlying one unless told.")
-    ] = -1,
+    row: Annotated[int, typer.Option(help="Row to explain, counted from 0; by default the most outlying one.")] = -1,
     top: Annotated[int, typer.Option(min=1, help="How many features to print.")] = 10,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of it, .png or .svg.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Picture to write, .png or .svg.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
-    url: Annotated[str | None, typer.Option(help="Let a server explain, such as https://host:8765.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Address of a server that explains, such as https://host:8765.")
+    ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:

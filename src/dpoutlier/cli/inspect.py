@@ -1,4 +1,4 @@
-"""``dpoutlier inspect``: what a model file promises and how it scores."""
+"""``dpoutlier inspect``: show what a model file promises and how it scores."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``dpoutlier merge``: releases in, their sum out."""
+"""``dpoutlier merge``: add up releases."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +17,8 @@ def merge(
     people: Annotated[
         str | None,
         typer.Option(
-            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of theirs. "
-            "'overlapping': somebody may, and epsilons add up.",
+            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of all. "
+            "'overlapping': somebody may have, and epsilons add up.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,

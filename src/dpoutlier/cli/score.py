@@ -28,7 +28,7 @@ UNSCORED = (
 
 
 class Missing(StrEnum):
-    """What becomes of a point that misses a value."""
+    """What to do with a point that misses a value."""
 
     error = "error"
     null = "null"
@@ -44,9 +44,9 @@ def score(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")
+        Path | None, typer.Option("--output", "-o", help="File for all rows with their scores, .csv or .parquet.")
     ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many of the most outlying rows to print.")] = 10,
+    top: Annotated[int, typer.Option(min=0, help="Number of most outlying rows to print.")] = 10,
     target_fpr: Annotated[
         float | None, typer.Option(help="Move the threshold to this false-positive rate, free of charge.")
     ] = None,
@@ -54,15 +54,17 @@ def score(
         float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")
     ] = None,
     missing: Annotated[
-        Missing, typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score.")
+        Missing,
+        typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score."),
     ] = Missing.error,
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
     url: Annotated[
-        str | None, typer.Option(help="Let a server score, such as https://host:8765; the output is the same.")
+        str | None,
+        typer.Option(help="Address of a server that scores, such as https://host:8765. The output is the same."),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:
@@ -117,7 +119,7 @@ class OutlyingPoint(NamedTuple):
 
 
 class TopPoints:
-    """The points with the largest scores so far; of equal ones those that came first."""
+    """The points with the largest scores so far. Of equal scores the first ones stay."""
 
     def __init__(self, size: int) -> None:
         self.size, self.points, self.best = size, 0, list[OutlyingPoint]()
@@ -137,13 +139,13 @@ class TopPoints:
 
 
 class ScoreResult(NamedTuple):
-    """What was scored, for the table that is printed."""
+    """The result of scoring, for the printed table."""
 
     top: TopPoints
     source: "Points"
     added: list[str]
     features: list[str]
-    """The columns that are features, where the model knows their names."""
+    """The columns that are features, if the model knows names."""
 
 
 def _run(
@@ -155,7 +157,7 @@ def _run(
     *,
     overwrite: bool,
 ) -> ScoreResult:
-    """Score all points and write them aside; the file has its name when it is complete."""
+    """Score all points and write them. The file gets its name when it is complete."""
     import pyarrow as pa  # noqa: PLC0415
 
     from dpoutlier._atomic import write_aside  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""A client of the trusted server: a model that is elsewhere, with the methods of one that is here."""
+"""The client of a server: a model on another machine, with the methods of a loaded one. It never sees reference rows."""

@@ -74,7 +74,7 @@ class Connection:
             self._headers["Authorization"] = f"Bearer {_checked(key)}"
         if self._scheme == "http" and self._host not in LOOPBACK:
             warnings.warn(
-                f"{self.url} is not encrypted: the points and the key can be read on the way. Use https.",
+                f"{self.url} is not encrypted: others can read the points and the key on the way. Use https.",
                 UnsafeWarning,
                 stacklevel=3,
             )
@@ -177,7 +177,7 @@ class Connection:
 
 
 def _parts(url: Any) -> tuple[str, str, str, int, str]:
-    """The url as it is shown, its scheme, host, port, and what stands before each path."""
+    """The url as it is shown; its scheme, host, port, and the prefix of each path."""
     wanted = "the address of a server, such as https://host:8765"
     if not isinstance(url, str):
         raise bad("url", wanted, url)
@@ -226,7 +226,7 @@ def _ca_file(ca: Any) -> str:
 
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        content = json.loads(body.decode())  # of bytes it would guess the encoding
+        content = json.loads(body.decode())  # from bytes it would guess the encoding
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
