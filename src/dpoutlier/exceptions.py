@@ -153,12 +153,6 @@ class ServerError(DpoutlierError):
 class MissingExtraError(DpoutlierError, ImportError):
     """A part of dpoutlier needs packages that come with one of its extras."""
 
-    def __init__(self, what: str, absent: str | None, extra: str) -> None:
-        super().__init__(
-            f"{what} need what is not installed ({absent}): pip install 'dpoutlier[{extra}]', or '.[{extra}]' where its source is.",
-            name=absent,
-        )
-
 
 class ThresholdNotSetError(DpoutlierError, AttributeError):
     """A prediction or a false-positive rate was asked for, and the model has no threshold or no histogram of scores."""

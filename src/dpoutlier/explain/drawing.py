@@ -11,7 +11,10 @@ try:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
     from matplotlib.lines import Line2D
 except ImportError as error:
-    raise MissingExtraError("pictures and reports", error.name, "plots") from None
+    raise MissingExtraError(
+        f"pictures and reports need what is not installed ({error.name}).",
+        remedy="pip install 'dpoutlier[plots]', or '.[plots]' where its source is.",
+    ) from None
 
 __all__ = [
     "INK",
