@@ -137,8 +137,8 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     assert set(vars(model.counts)) == {"counts"}
     assert set(vars(model.score_histogram)) == {"levels", "counts", "noise", "target_fpr", "continuous"}
     assert vars(model.score_histogram.noise).keys() == {"rate"}
-    trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
-    made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
+    trees = {"n_features", "n_trees", "depth", "subspace", "seed", "axes"}
+    made = {"sizes", "first", "grown"}  # from the others, and kept
     assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})
     made = {"labels", "scales", "axes", "missing_positions", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}

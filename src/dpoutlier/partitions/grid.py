@@ -65,6 +65,10 @@ class Grid:
         return ""
 
     @property
+    def brief(self) -> str:
+        return f"{max(self.bins)} bins each"
+
+    @property
     def n_features(self) -> int:
         return len(self.bins)
 

@@ -65,6 +65,10 @@ class Margins:
         return "a histogram for each feature on its own"
 
     @property
+    def brief(self) -> str:
+        return f"{max(self.bins)} bins each"
+
+    @property
     def n_features(self) -> int:
         return len(self.bins)
 

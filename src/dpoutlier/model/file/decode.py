@@ -28,7 +28,6 @@ from dpoutlier.noise.registry import mechanism_from_json
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours
 from dpoutlier.privacy.receipt import Receipt
@@ -43,7 +42,7 @@ STATED = (
     *("private", "publishable", "neighbours", "delta"),
     *("epsilon", "epsilon_in_use", "epsilon_add_or_remove_one", "epsilon_replace_one"),
 )
-PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "mixed-trees": MixedTrees, "margins": Margins}
+PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "mixed-trees": Trees, "margins": Margins}
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
 PARTS = {
     **dict.fromkeys(("GridKNN", "DPGridKNN"), ("grid", "nearest-cells", None)),
