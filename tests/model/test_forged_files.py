@@ -13,7 +13,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import archive
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
-from dpoutlier.scoring.log_counts import UNIT
+from dpoutlier.scoring.log_counts import UNIT, LogCounts
 from forging import at, rewritten
 from model_variants import NAMES, ROWS, VARIANTS
 
@@ -110,7 +110,7 @@ def both(*changes):
     ("change", "message"),
     [
         (at("detector", value="DPMarginals"), "do not belong together"),
-        (at("scorer", "soft", value=False), "do not belong together"),
+        (at("scorer", "soft", value=False), "not those of its scorer"),
         (at("scorer", "soft", value=1), "not a model file"),
         (at("scorer", "floor", value=1), "not that of its noise"),
         (at("scorer", "floor", value=2**60), "not a model file"),
@@ -142,6 +142,15 @@ def both(*changes):
 def test_a_forged_forest_is_refused(saved_forest, tmp_path, change, message):
     with pytest.raises(ModelFileError, match=message):
         load(rewritten(saved_forest, tmp_path / "forged.dpo", change=change))
+
+
+def test_a_scoring_rule_that_fits_the_noise_and_not_the_detector_is_refused(tmp_path):
+    fitted = DPForest(1, features=NAMES, n_trees=3, depth=6).fit(ROWS)
+    path, plain = fitted.save(tmp_path / "model"), LogCounts().with_noise(fitted.model_.charges[0].rate)
+    with pytest.raises(
+        ModelFileError, match="detector, partition and scoring rule of the model file do not belong together"
+    ):
+        load(rewritten(path, tmp_path / "forged.dpo", change=at("scorer", value=plain.to_json())))
 
 
 def of_parts(change):
