@@ -11,6 +11,7 @@ import pytest
 from dpoutlier import DPForest, DPGridKNN, Forest, load, merge
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import archive
+from dpoutlier.model.file.versions import WRITTEN
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.scoring.log_counts import UNIT, LogCounts
@@ -45,7 +46,10 @@ def saved_merge(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (at("format_version", value=2), "format version 2.*reads up to 1: upgrade dpoutlier"),
+        (
+            at("format_version", value=WRITTEN + 1),
+            f"format version {WRITTEN + 1}.*reads up to {WRITTEN}: upgrade dpoutlier",
+        ),
         (at("format_version", value="1"), "impossible format version"),
         (at("format", value="other"), "not a dpoutlier model"),
         (at("publishable", value=False), "both secret and publishable, or neither"),

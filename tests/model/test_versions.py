@@ -8,7 +8,6 @@ import pytest
 
 from dpoutlier import load
 from dpoutlier.exceptions import ModelFileError
-from dpoutlier.model.file import version_1
 from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 from forging import at, rewritten
 from model_variants import ROWS, VARIANTS
@@ -16,28 +15,31 @@ from model_variants import ROWS, VARIANTS
 POINTS = np.random.default_rng(1).uniform(size=(50, 3))
 
 
+BEFORE, NEXT = VERSIONS[WRITTEN], WRITTEN + 1
+
+
 class Renamed:
-    """A version 2 that has another word for the detector."""
+    """A version to come, that has another word for the detector."""
 
     @staticmethod
     def content_of(model):
-        content = version_1.content_of(model)
+        content = BEFORE.content_of(model)
         return {"kind": content.pop("detector"), **content}
 
     @staticmethod
     def model_of(content, arrays):
         content = dict(content)
-        return version_1.model_of({"detector": content.pop("kind"), **content}, arrays)
+        return BEFORE.model_of({"detector": content.pop("kind"), **content}, arrays)
 
 
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
     """A file of the version to come, read by a dpoutlier that knows it."""
     first = VARIANTS["forest"].fit(ROWS).save(tmp_path / "model")
-    monkeypatch.setitem(VERSIONS, 2, Renamed)
+    monkeypatch.setitem(VERSIONS, NEXT, Renamed)
 
     def change(manifest):
-        manifest |= {"format_version": 2, "kind": manifest.pop("detector")}
+        manifest |= {"format_version": NEXT, "kind": manifest.pop("detector")}
 
     return first, rewritten(first, tmp_path / "second.dpo", change=change)
 
@@ -60,7 +62,10 @@ def test_files_of_each_version_are_read(saved):
         (at("unknown", value=1), "not one that this format knows"),
         (at("statement", "epsilon", value="0.001"), "statement in the model file is not that of its content"),
         (at("kind", value="DPMarginals"), "do not belong together"),
-        (at("format_version", value=3), "format version 3, and this dpoutlier reads up to 2: upgrade"),
+        (
+            at("format_version", value=NEXT + 1),
+            f"format version {NEXT + 1}, and this dpoutlier reads up to {NEXT}: upgrade",
+        ),
     ],
 )
 def test_a_forged_file_of_another_version_is_refused_as_well(saved, tmp_path, change, message):
@@ -70,4 +75,4 @@ def test_a_forged_file_of_another_version_is_refused_as_well(saved, tmp_path, ch
 
 def test_a_file_names_its_version(saved):
     versions = [json.loads(zipfile.ZipFile(path).read("manifest.json"))["format_version"] for path in saved]
-    assert versions == [1, 2]
+    assert versions == [WRITTEN, NEXT]
