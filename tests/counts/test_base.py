@@ -138,8 +138,9 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     assert set(vars(model.score_histogram)) == {"levels", "counts", "noise", "target_fpr", "continuous"}
     assert vars(model.score_histogram.noise).keys() == {"rate"}
     trees = {"n_features", "n_trees", "depth", "subspace", "seed", "axes"}
-    made = {"sizes", "first", "grown"}  # from the others, and kept
-    assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})
+    bins = {"bins", "axes", "sizes"}
+    held = {"forest": trees, "marginals": {*bins, "first"}}.get(kind, bins)
+    assert set(vars(model.partition)) == held
     made = {"labels", "scales", "axes", "missing_positions", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,7 @@ class Trees:
     def cells_per_row(self) -> int:
         return self.n_trees
 
-    @cached_property
+    @property
     def grown(self) -> tuple[Tree, ...]:
         """The trees themselves."""
         return _grown(self)
@@ -183,9 +183,9 @@ class Trees:
         return cls(*numbers, tuple(content["subspace"]), content["seed"], axes)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=16)
 def _grown(trees: Trees) -> tuple[Tree, ...]:
-    """Grown once for equal forests: a fit makes several of them."""
+    """Kept here and not with the forest: what a model holds must not tell what a fit needed of it."""
     axes = each_axis(trees.axes, trees.n_features)
     return grow(axes, trees.sizes, trees.depth, trees.seed, by_level=not trees.axes)
 
