@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.counts.stored import Arrays
 from dpoutlier.exceptions import ModelFileError
-from dpoutlier.model.file.fields import Arrays
 from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 
 __all__ = ["FORMAT", "SEAL", "npy_bytes", "read_archive", "sealed", "write_archive"]

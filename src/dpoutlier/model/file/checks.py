@@ -6,11 +6,11 @@ import numpy as np
 
 from dpoutlier.counts.base import MOST_COUNT
 from dpoutlier.counts.exact import ExactCounts
+from dpoutlier.counts.stored import too_large
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.axes import plain
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.charges import check_charges, check_epsilon
-from dpoutlier.model.file.fields import too_large
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import Partition
 

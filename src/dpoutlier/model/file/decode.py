@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
+from dpoutlier.counts.stored import Arrays
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file.archive import SEAL
 from dpoutlier.model.file.checks import check_model, check_stated
 from dpoutlier.model.file.encode import arrays_of
-from dpoutlier.model.file.fields import Arrays
 from dpoutlier.model.file.versions import VERSIONS
 from dpoutlier.model.model import Model
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from dpoutlier._validate import at_least_one
+from dpoutlier.counts.registry import counts_of
+from dpoutlier.counts.stored import Arrays, expect, rational
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.checks import check_features
-from dpoutlier.model.file.counts import counts_of
-from dpoutlier.model.file.fields import Arrays, expect, rational, text_or_nothing
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
 from dpoutlier.noise.registry import mechanism_from_json
@@ -58,8 +58,14 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
         neighbours=Neighbours(content["neighbours"]),
         rows_per_person=content["rows_per_person"],
         voided_by=tuple(str(reason) for reason in content["voided_by"]),
-        person=text_or_nothing(content.get("person")),
+        person=_text_or_nothing(content.get("person")),
     )
+
+
+def _text_or_nothing(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise ModelFileError("the model file has something else where a text should be.")
+    return value
 
 
 def _charges(content: list[dict[str, Any]], guarantee: Guarantee) -> tuple[Charge, ...]:

@@ -2,8 +2,8 @@
 
 from typing import Any, Protocol
 
+from dpoutlier.counts.stored import Arrays
 from dpoutlier.model.file import version_1
-from dpoutlier.model.file.fields import Arrays
 from dpoutlier.model.model import Model
 
 __all__ = ["VERSIONS", "WRITTEN", "Version"]

@@ -1,4 +1,4 @@
-"""Values and arrays of a model file, each checked before it is used."""
+"""What counts and scores take from a model file: arrays and exact numbers, each checked before it is used."""
 
 from fractions import Fraction
 from typing import Any
@@ -11,7 +11,7 @@ from dpoutlier.counts.base import MOST_COUNT
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["Arrays", "expect", "listed", "rational", "text_or_nothing", "too_large"]
+__all__ = ["Arrays", "expect", "listed", "rational", "too_large"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -21,12 +21,6 @@ def rational(text: str) -> Fraction:
     if number is None:
         raise ModelFileError(f"the model file has {text[:80]!r} where a number should be.")
     return number
-
-
-def text_or_nothing(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise ModelFileError("the model file has something else where a text should be.")
-    return value
 
 
 def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int | None, ...]) -> NDArray[Any]:
