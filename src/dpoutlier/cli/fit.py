@@ -241,7 +241,8 @@ def _set_own(detector: Any, own: dict[str, Any]) -> None:
     if foreign:
         raise InvalidParameterError(
             f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, which would be fitted.",
-            remedy=f"Leave it out, or choose the detector with --detector {', '.join(DETECTOR_NAMES[:-1])} or {DETECTOR_NAMES[-1]}.",
+            remedy="Leave it out, or choose the detector with --detector "
+            f"{', '.join(DETECTOR_NAMES[:-1])} or {DETECTOR_NAMES[-1]}.",
         )
     if own.get("max_depth") == -1:
         own["max_depth"] = None
