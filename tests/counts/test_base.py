@@ -137,9 +137,10 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     assert set(vars(model.counts)) == {"counts"}
     assert set(vars(model.score_histogram)) == {"levels", "counts", "noise", "target_fpr", "continuous"}
     assert vars(model.score_histogram.noise).keys() == {"rate"}
-    trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
-    made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
-    assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})
+    trees = {"n_features", "n_trees", "depth", "subspace", "seed", "axes"}
+    bins = {"bins", "axes", "sizes"}
+    held = {"forest": trees, "marginals": {*bins, "first"}}.get(kind, bins)
+    assert set(vars(model.partition)) == held
     made = {"labels", "scales", "axes", "missing_positions", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)

@@ -5,6 +5,7 @@ import pytest
 
 import dpoutlier
 from dpoutlier import Bounds, DPForest, DPGridKNN, DPMarginals
+from dpoutlier.detectors.registry import DETECTOR_NAMES
 from dpoutlier.exceptions import InvalidParameterError
 
 RANGES = {"age": (0, 120), "bmi": (10, 80), "pulse": (20, 250), "dose": (0, 9)}
@@ -35,7 +36,10 @@ def test_ranges_in_every_form(tmp_path):
     ("arguments", "message"),
     [
         ({"features": None}, "bounds are required"),
-        ({"features": RANGES, "name": "tree"}, "name must be one of 'auto', 'forest', 'marginals', 'grid'"),
+        (
+            {"features": RANGES, "name": "tree"},
+            f"name must be one of {str(('auto', *DETECTOR_NAMES))[1:-1]}, got 'tree'",
+        ),
         ({"features": (0, 1), "epsilon": -1}, "epsilon must be a positive number"),
     ],
 )

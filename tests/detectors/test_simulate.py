@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpoutlier.detectors.registry import DETECTOR_NAMES
 from dpoutlier.detectors.simulate import MOST_SIMULATED, NOISE_ONLY, USEFUL, advise
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -18,7 +19,7 @@ def hopeless():
 
 def test_it_says_what_will_be_fitted_and_how_it_compares(easy):
     assert easy.chosen == "forest"
-    assert set(easy.outlooks) == {"forest", "marginals", "grid"}
+    assert set(easy.outlooks) == set(DETECTOR_NAMES)
     for outlook in easy.outlooks.values():
         assert 0.4 < outlook.control < 0.6
         assert outlook.auroc > 0.7

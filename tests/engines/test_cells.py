@@ -19,7 +19,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import trees_of
+from dpoutlier.partitions.trees import Trees
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
@@ -175,7 +175,7 @@ PARTITIONS = {
     "a word and more": Grid.of([2**24, 2**21 + 1, 1, 1, 2**24], MIXED.axes),
     "past 2**64": Grid.of([2**24, 2**24 - 1, 1, 1, 2**20], MIXED.axes),
     "margins": Margins.of([4, 2**16, 1, 1, 3], MIXED.axes),
-    "forest": trees_of(MIXED.axes, 7, 8, (4, 2), 11),
+    "forest": Trees.of(MIXED.axes, 7, 8, (4, 2), 11),
 }
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dpoutlier import DPGridKNN, load
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ModelFileError, SecretError
 from dpoutlier.model.file import load_model
+from dpoutlier.model.file.versions import WRITTEN
 from model_variants import NAMES, ROWS, VARIANTS
 
 POINTS = np.random.default_rng(1).uniform(size=(50, 3))
@@ -90,7 +91,7 @@ def test_a_file_is_a_zip_of_arrays_and_json(saved):
     with zipfile.ZipFile(saved) as archive:
         manifest = json.loads(archive.read("manifest.json"))
         counts = np.load(io.BytesIO(archive.read("counts.npy")), allow_pickle=False)
-    assert manifest["format_version"] == 1
+    assert manifest["format_version"] == WRITTEN
     assert manifest["guarantee"]["epsilon"] == "1/3"
     assert manifest["statement"]["private"] is True
     assert counts.shape == (24,)

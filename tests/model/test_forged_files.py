@@ -11,9 +11,10 @@ import pytest
 from dpoutlier import DPForest, DPGridKNN, Forest, load, merge
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import archive
+from dpoutlier.model.file.versions import WRITTEN
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
-from dpoutlier.scoring.log_counts import UNIT
+from dpoutlier.scoring.log_counts import UNIT, LogCounts
 from forging import at, rewritten
 from model_variants import NAMES, ROWS, VARIANTS
 
@@ -45,7 +46,10 @@ def saved_merge(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (at("format_version", value=2), "format version 2.*reads up to 1: upgrade dpoutlier"),
+        (
+            at("format_version", value=WRITTEN + 1),
+            f"format version {WRITTEN + 1}.*reads up to {WRITTEN}: upgrade dpoutlier",
+        ),
         (at("format_version", value="1"), "impossible format version"),
         (at("format", value="other"), "not a dpoutlier model"),
         (at("publishable", value=False), "both secret and publishable, or neither"),
@@ -110,7 +114,7 @@ def both(*changes):
     ("change", "message"),
     [
         (at("detector", value="DPMarginals"), "do not belong together"),
-        (at("scorer", "soft", value=False), "do not belong together"),
+        (at("scorer", "soft", value=False), "not those of its scorer"),
         (at("scorer", "soft", value=1), "not a model file"),
         (at("scorer", "floor", value=1), "not that of its noise"),
         (at("scorer", "floor", value=2**60), "not a model file"),
@@ -142,6 +146,15 @@ def both(*changes):
 def test_a_forged_forest_is_refused(saved_forest, tmp_path, change, message):
     with pytest.raises(ModelFileError, match=message):
         load(rewritten(saved_forest, tmp_path / "forged.dpo", change=change))
+
+
+def test_a_scoring_rule_that_fits_the_noise_and_not_the_detector_is_refused(tmp_path):
+    fitted = DPForest(1, features=NAMES, n_trees=3, depth=6).fit(ROWS)
+    path, plain = fitted.save(tmp_path / "model"), LogCounts().with_noise(fitted.model_.charges[0].rate)
+    with pytest.raises(
+        ModelFileError, match="detector, partition and scoring rule of the model file do not belong together"
+    ):
+        load(rewritten(path, tmp_path / "forged.dpo", change=at("scorer", value=plain.to_json())))
 
 
 def of_parts(change):

@@ -1,6 +1,4 @@
-"""Public trees: what the definition says, the same on every machine and version, for ever."""
-
-import hashlib
+"""Public trees: a row lies in the leaf of each tree that the definition says."""
 
 import numpy as np
 import pytest
@@ -9,53 +7,83 @@ from hypothesis import strategies as st
 
 import naive
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.features.axes import Axis, plain
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 
+KINDS = (Axis(), Axis(missing=True), Axis(2, unordered=True), Axis(9, unordered=True), Axis(5), Axis(11, missing=True))
+MIXED = Trees(6, n_trees=5, depth=9, subspace=(2, 4, 8), seed=3, axes=KINDS)
+PLAIN = Trees(n_features=7, n_trees=5, depth=9, subspace=(2, 4, 8), seed=3)
+
 
 @st.composite
-def trees_with_points(draw):
-    """A small forest, and points anywhere, at its cuts and beside them."""
-    trees = Trees(
-        n_features=draw(st.integers(1, 6)),
+def forests(draw, *, any_kind: bool):
+    """A small forest, over features of any kind or plain ones alone."""
+    one = st.sampled_from([*KINDS, Axis(1, unordered=True), Axis(3), Axis(40, unordered=True)])
+    axes = (*draw(st.lists(one if any_kind else st.just(Axis()), max_size=5)), Axis(missing=any_kind))
+    return Trees(
+        len(axes),
         n_trees=draw(st.integers(1, 4)),
-        depth=draw(st.integers(1, 6)),
+        depth=draw(st.integers(1, 8)),
         subspace=tuple(draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))),
         seed=draw(st.integers(0, 2**64 - 1)),
+        axes=plain(axes),
     )
-    cuts = trees.arrays().cut.tolist()
+
+
+@st.composite
+def points_of(draw, trees: Trees):
+    """Points anywhere, at cuts and beside them."""
+    cuts = [cut for tree in trees.leaf_axes for axis in tree for cut in axis.cuts] or [0]
     edge = st.sampled_from(cuts).flatmap(lambda cut: st.integers(-1, 1).map(lambda off: cut + off))
     coordinate = st.one_of(edge, st.integers(0, 2**32 - 1), st.sampled_from([0, 2**32 - 1]))
     coordinate = coordinate.map(lambda p: min(max(p, 0), 2**32 - 1))
     points = draw(st.lists(st.tuples(*[coordinate] * trees.n_features), min_size=1, max_size=5))
-    return trees, np.array(points, np.uint32)
+    return np.array(points, np.uint32)
 
 
 def naive_leaves(trees: Trees, point):
-    first = 0
+    """The leaf of each tree: by the path down a tree of plain features, else by the cell in each of its features."""
+    first, position = 0, [int(p) for p in point]
     hands = naive.deal_features(trees.seed, trees.sizes, trees.n_features)
     for t, (depth, hand) in enumerate(zip(trees.depths, hands)):
-        yield first + naive.tree_leaf([int(p) for p in point], trees.seed, t, depth, hand)
-        first += 2**depth
+        if trees.axes:
+            leaf, leaves = naive.mixed_leaf(position, trees.seed, t, trees.depth, hand, trees.axes)
+        else:
+            leaf, leaves = naive.tree_leaf(position, trees.seed, t, depth, hand), 2**depth
+        yield first + leaf
+        first += leaves
 
 
-@settings(max_examples=150)
-@given(trees_with_points())
-def test_leaves_are_those_of_the_definition(drawn):
-    trees, points = drawn
-    expected = [list(naive_leaves(trees, point)) for point in points]
+def check_leaves(trees: Trees, points):
     ids = trees.cells(points)
     assert ids.shape == (len(points), trees.n_trees, 2)
     assert ids[:, :, 0].max() == 0
-    assert ids[:, :, 1].tolist() == expected
+    assert ids[:, :, 1].tolist() == [list(naive_leaves(trees, point)) for point in points]
 
 
+@settings(max_examples=150)
+@given(st.data())
+def test_leaves_over_plain_features_are_those_of_the_definition(data):
+    trees = data.draw(forests(any_kind=False))
+    assert trees.name == "trees"
+    check_leaves(trees, data.draw(points_of(trees)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_leaves_over_features_of_any_kind_are_those_of_the_definition(data):
+    trees = data.draw(forests(any_kind=True))
+    assert trees.name == "mixed-trees"
+    check_leaves(trees, data.draw(points_of(trees)))
+
+
+@pytest.mark.parametrize("trees", [PLAIN, MIXED], ids=lambda trees: trees.name)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n", [0, 1, 511, 512, 513, 3000])
-def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order):
-    trees = Trees(n_features=7, n_trees=5, depth=9, subspace=(2, 4, 8), seed=3)
+def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order, trees):
     rng = np.random.default_rng(n)
-    points = np.asarray(rng.integers(0, 2**32, (n, 7), dtype=np.uint32), order=order)
+    points = np.asarray(rng.integers(0, 2**32, (n, trees.n_features), dtype=np.uint32), order=order)
     leaves = trees.cells(points)[:, :, 1].astype(np.int64)
     counters, terms = np.zeros(trees.n_cells, np.int64), rng.integers(-(2**40), 2**40, trees.n_cells)
     trees.tally(points, counters)
@@ -65,116 +93,87 @@ def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order):
     assert (out == np.arange(n) + terms[leaves].sum(axis=1)).all()
 
 
-def digest(trees: Trees) -> str:
-    arrays = trees.arrays()
-    hasher = hashlib.sha256()
-    for array, dtype in ((arrays.first, "<i8"), (arrays.depth, "<i8"), (arrays.feature, "<i8"), (arrays.cut, "<u4")):
-        hasher.update(np.ascontiguousarray(array, dtype).tobytes())
-    return hasher.hexdigest()
-
-
-GOLDEN = {
-    Trees(3, 2, 4): "3dadbae190d14d3bd9e6e41f5869eb6a9646d035cfff7e5c68b1c21ba5e20bbf",
-    Trees(30, 32, 14): "f5f668a8101cef8308d921c44992b39cfd842540baff35657c47b43ee5dc7ed0",
-    Trees(100, 32, 14, (4,), 7): "8d3057d9cfd547c04a5843407bc1a0cdcec27c4abcfd502d5d08812b58ba5174",
-    Trees(1, 5, 3, (1,), 2**64 - 1): "ee3905248b847a26c41ede20e0a35adc84b3d44b79016cbed1dabc556d161ba5",
-    Trees(9, 20, 9, (2, 4, 8), 1): "3887d5cef0ac98bc72f0122ab19f3e2f31dd571d84778efa330c250ee2a2af9e",
-}
-
-
-@pytest.mark.parametrize("trees", GOLDEN, ids=repr)
-def test_the_trees_of_a_seed_are_frozen(trees):
-    """A model file stores the seed alone: other trees from it would make every published forest wrong."""
-    assert digest(trees) == GOLDEN[trees]
-
-
-def test_some_cuts_in_the_open():
-    arrays = Trees(3, 2, 4).arrays()
-    assert arrays.feature.tolist() == [[0, 2, 1, 0], [2, 0, 1, 2]]
-    assert arrays.cut[:5].tolist() == [0, 2374826322, 1921995794, 1921995794, 1595430821]
-
-
-def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
-    trees = Trees(n_features=10, n_trees=12, depth=12, subspace=(2, 3, 4, 16), seed=5)
-    arrays = trees.arrays()
-    assert trees.sizes == (2, 3, 4, 10) * 3
-    assert trees.depths == (6, 9, 12, 12) * 3
-    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
-        levels = arrays.feature[t, :depth].tolist()
-        assert len(set(levels)) == size
-        for start in range(0, depth - size + 1, size):
-            assert len(set(levels[start : start + size])) == size  # each feature once in each round
-        root = arrays.cut[arrays.first[t] + 1] / 2**32
-        assert 0.35 <= root < 0.65
-    roots = arrays.cut[arrays.first + 1]
-    assert len(set(roots.tolist())) == trees.n_trees
-
-
-def test_a_tree_is_a_small_grid():
-    """A feature's cuts do not depend on the other features: each tree has at most 2**levels - 1 of them for each feature."""
-    trees = Trees(n_features=8, n_trees=6, depth=11, seed=2)
-    arrays = trees.arrays()
-    for t, depth in enumerate(trees.depths):
-        for j in set(arrays.feature[t, :depth].tolist()):
-            levels = np.flatnonzero(arrays.feature[t, :depth] == j)
-            cuts = {
-                int(arrays.cut[arrays.first[t] + node])
-                for level in levels
-                for node in range(2**level, 2 ** (level + 1))
-            }
-            assert len(cuts) == 2 ** len(levels) - 1
-
-
-@pytest.mark.parametrize("trees", [Trees(5, 4, 7, (1, 3, 4), 1), Trees(3, 2, 2, (3,), 0)], ids=repr)
+@pytest.mark.parametrize(
+    "trees", [Trees(5, 4, 7, (1, 3, 4), 1), Trees(3, 2, 2, (3,), 0), Trees(6, 4, 6, (1, 3), 1, KINDS)], ids=repr
+)
 def test_coarser_counts_are_sums_over_one_feature(trees):
     """Against sums over all pairs of leaves whose boxes differ in that feature only, by points in each leaf."""
     rng = np.random.default_rng(0)
     counts = rng.integers(-5, 50, trees.n_cells)
     points = rng.integers(0, 2**32, (4000, trees.n_features), dtype=np.uint32)
+    points[rng.random(points.shape) < 0.1] = 2**32 - 1  # the position of missing values
     leaves = trees.cells(points)[:, :, 1].astype(int)
-    arrays = trees.arrays()
-    found = {(part.cells.start, k): part for k, part in enumerate(trees.coarser(counts))}
-    places = iter(sorted(found, key=lambda place: place[1]))
-    for t, depth in enumerate(trees.depths):
-        own = sorted(set(arrays.feature[t, :depth].tolist()))
-        for j in own if len(own) > 1 else ():
-            part = found[next(places)]
-            assert part.cells == slice(arrays.first[t], arrays.first[t] + 2**depth)
-            assert part.among == len(own)
+    found = trees.coarser(counts)
+    for t, axes in enumerate(trees.leaf_axes):
+        first, last = trees.first[t], [*trees.first, trees.n_cells][t + 1]
+        for j in (axis.feature for axis in axes if len(axes) > 1):
+            part = next(found)
+            assert part.cells == slice(first, last)
+            assert part.among == len(axes)
             for i in range(5):
                 moved = np.repeat(points[i : i + 1], 4000, axis=0)
                 moved[:, j] = points[:, j]  # anywhere in feature j
                 others = set(trees.cells(moved)[:, t, 1].astype(int).tolist())
                 assert len(others) == part.merged
-                assert part.counts[leaves[i, t] - arrays.first[t]] == sum(counts[other] for other in others)
-    assert next(places, None) is None
+                assert part.counts[leaves[i, t] - first] == sum(counts[other] for other in others)
+    assert next(found, None) is None
 
 
-@pytest.mark.parametrize(("n_features", "subspace"), [(10, (4,)), (7, (2, 4, 8)), (3, (4,)), (30, (1,)), (100, (4,))])
-def test_features_are_dealt_evenly(n_features, subspace):
-    """After any number of trees two features were used equally often, or one of them once more."""
-    trees = Trees(n_features, 40, 5, subspace, 11)
-    arrays, used = trees.arrays(), np.zeros(n_features, int)
-    for t, (depth, size) in enumerate(zip(trees.depths, trees.sizes)):
-        own = naive.deal_features(trees.seed, trees.sizes, n_features)[t]
-        assert len(set(own)) == size
-        assert set(arrays.feature[t, :depth].tolist()) <= set(own)
-        used[own] += 1
-        assert used.max() - used.min() <= 1
+@settings(deadline=None)
+@given(st.booleans().flatmap(lambda any_kind: forests(any_kind=any_kind)), st.integers(0, 2**32 - 1))
+def test_a_feature_is_left_out_by_adding_up_its_cells(trees, seed):
+    counts = np.random.default_rng(seed).integers(-5, 50, trees.n_cells)
+    merges = []
+    for part in trees.coarser(counts):
+        merges.append((part.merged, part.among))
+        own = counts[part.cells]
+        assert part.counts.sum() == own.sum() * part.merged
+        assert len(part.counts) == len(own)
+    assert sorted(merges) == sorted(trees.merges())
 
 
-def test_other_seeds_are_other_trees():
-    assert len({digest(Trees(5, 3, 6, seed=seed)) for seed in range(20)}) == 20
+def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
+    trees = Trees(2, n_trees=1, depth=5, subspace=(2,), seed=1, axes=(Axis(4, unordered=True), Axis(missing=True)))
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2**32, (500, 2), dtype=np.uint32)
+    counters = np.zeros(trees.n_cells, np.int64)
+    trees.tally(rows, counters)
+    leaf, (tree,) = trees.cells(rows)[:, 0, 1].astype(np.int64), trees.grown
+    for part, axis, other in zip(trees.coarser(counters), tree.axes, tree.axes[::-1]):
+        kept = np.unravel_index(leaf, tree.shape)[[digit.feature for digit in tree.digits].index(other.feature)]
+        assert part.merged == axis.size
+        assert (part.counts[leaf] == np.bincount(kept)[kept]).all()
 
 
 def test_a_row_lies_in_one_leaf_of_each_tree():
     trees: Partition = Trees(4, 6, 5, (2, 4))
     assert trees.cells_per_row == 6
     leaves = trees.cells(np.random.default_rng(0).integers(0, 2**32, (200, 4), dtype=np.uint32))[:, :, 1]
-    first = np.append(trees.arrays().first, trees.n_cells)
+    first = np.cumsum([0, *(2**depth for depth in trees.depths)])
+    assert trees.first.tolist() == first[:-1].tolist()
+    assert trees.n_cells == first[-1]
     for t in range(6):
         assert (leaves[:, t] >= first[t]).all()
         assert (leaves[:, t] < first[t + 1]).all()
+
+
+def test_plain_features_make_plain_trees():
+    assert Trees.of((Axis(),) * 3, 2, 4, 4, 0) == Trees(3, 2, 4)
+    assert Trees.of((Axis(), Axis(2)), 2, 4, (2, 4), 0) == Trees(2, 2, 4, (2, 4), axes=(Axis(), Axis(2)))
+    for axes in [(Axis(),) * 3, (Axis(2),), (Axis(2),) * 4]:
+        with pytest.raises(
+            InvalidParameterError, match="axes must be one for each feature, or none where all are plain"
+        ):
+            Trees(3, 2, 4, axes=axes)
+    assert plain((Axis(),)) == ()
+
+
+@pytest.mark.parametrize("trees", [PLAIN, MIXED], ids=lambda trees: trees.name)
+def test_what_a_file_holds_makes_the_same_trees(trees):
+    content = trees.to_json()
+    assert Trees.from_json(content) == trees
+    described = ["axes"] if trees.axes else ["n_features"]
+    assert list(content) == ["name", *described, "n_trees", "depth", "subspace", "seed"]
 
 
 @pytest.mark.parametrize(
@@ -214,3 +213,10 @@ def test_the_rule_for_trees_and_depth(n_rows, epsilon, expected):
 def test_impossible_trees_are_refused(arguments, message):
     with pytest.raises(InvalidParameterError, match=message):
         Trees(**{"n_features": 8, "n_trees": 4, "depth": 5, **arguments})
+
+
+def test_too_many_leaves_or_levels_are_refused():
+    with pytest.raises(InvalidParameterError, match="leaves, and at most 4,194,304 are possible"):
+        Trees(16, n_trees=4096, depth=12, axes=(Axis(missing=True),) * 16)
+    with pytest.raises(InvalidParameterError, match="would part up to 1,073,741,824 levels, and at most 33,554,432"):
+        Trees(4, n_trees=4096, depth=12, axes=(Axis(2**16),) * 4)

@@ -90,16 +90,17 @@ def by_definition(partition, released, ids, rows, floor):
     g = lambda q, f: np.log(1 + 8 * f / np.maximum(q, f))  # noqa: E731
     total = g(rows, floor)
     if isinstance(partition, Trees):
-        arrays = partition.arrays()
-        for t, depth in enumerate(partition.depths):
-            levels = arrays.feature[t, :depth].tolist()
+        first, hands = 0, naive.deal_features(partition.seed, partition.sizes, partition.n_features)
+        for t, (depth, hand) in enumerate(zip(partition.depths, hands)):
+            levels = [hand[i] for i in naive.tree_levels(partition.seed, t, depth, hand)]
             own, leaves = sorted(set(levels)), np.arange(2**depth)
             for j in own if len(own) > 1 else ():
                 same = sum(1 << (depth - 1 - level) for level in range(depth) if levels[level] != j)
                 for i in range(len(rows)):
-                    leaf = int(ids[i, t, 1]) - arrays.first[t]
-                    merged = arrays.first[t] + leaves[(leaves & same) == (leaf & same)]
+                    leaf = int(ids[i, t, 1]) - first
+                    merged = first + leaves[(leaves & same) == (leaf & same)]
                     total[i, t] += g(every[merged].sum(), floor * np.sqrt(len(merged))) / (2 * len(own))
+            first += 2**depth
     return total.mean(axis=1)
 
 

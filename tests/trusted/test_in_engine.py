@@ -19,7 +19,8 @@ from dpoutlier.engines.spark import executors_have
 from dpoutlier.engines.values import value_frame
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, UnsafeWarning
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.file.encode import arrays_of, content_of
+from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.version_1 import content_of
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted import in_engine
 from dpoutlier.trusted import spark as on_spark

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.detectors.registry import DETECTOR_NAMES
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
@@ -20,9 +21,7 @@ __all__ = ["fit"]
 
 class Detector(StrEnum):
     AUTO = "auto"
-    FOREST = "forest"
-    MARGINALS = "marginals"
-    GRID = "grid"
+    vars().update({name.upper(): name for name in DETECTOR_NAMES})
 
 
 class Neighbours(StrEnum):
@@ -242,7 +241,8 @@ def _set_own(detector: Any, own: dict[str, Any]) -> None:
     if foreign:
         raise InvalidParameterError(
             f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, which would be fitted.",
-            remedy="Leave it out, or choose the detector with --detector forest, marginals or grid.",
+            remedy="Leave it out, or choose the detector with --detector "
+            f"{', '.join(DETECTOR_NAMES[:-1])} or {DETECTOR_NAMES[-1]}.",
         )
     if own.get("max_depth") == -1:
         own["max_depth"] = None

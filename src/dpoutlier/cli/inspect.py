@@ -22,9 +22,10 @@ def inspect(
     """
     with errors_for_people(context):
         from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.model.file import SECRET_SUFFIX, load_model  # noqa: PLC0415
+        from dpoutlier.detectors.read import read_model  # noqa: PLC0415
+        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
-        found = load_model(model, secret=model.name.endswith(SECRET_SUFFIX))
+        found = read_model(model, secret=model.name.endswith(SECRET_SUFFIX))
         statement = found.privacy_statement()
         endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
         scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}

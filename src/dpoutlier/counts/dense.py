@@ -1,14 +1,19 @@
 """Dense counts: every cell's noise was drawn at the fit and the exact counts are gone. Publishable."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import empty_table
+from dpoutlier.counts.base import MOST_COUNT, empty_table
+from dpoutlier.counts.stored import Arrays, expect, too_large
+from dpoutlier.exceptions import ModelFileError
 from dpoutlier.kernels.counts import DENSE, CountTable
 from dpoutlier.noise.guide import DIGITS
+from dpoutlier.partitions.base import Partition
 
 __all__ = ["MOST_DENSE_CELLS", "DenseCounts"]
 
@@ -49,3 +54,13 @@ class DenseCounts:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "unsafe_float": False}  # of a mode that is gone; version 1 of the format names it
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> DenseCounts:  # noqa: ARG003 - nothing else is said of them
+        """Counts of the cells of this partition, every array checked."""
+        if partition.n_cells > MOST_DENSE_CELLS:
+            raise ModelFileError("the model file has too many cells for dense counts.")
+        counts = expect(arrays, "counts", "<i8", (partition.n_cells,))
+        if too_large(counts, MOST_COUNT):
+            raise ModelFileError("the counts of the model file are too large.")
+        return cls(counts)

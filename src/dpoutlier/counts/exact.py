@@ -1,5 +1,7 @@
 """Exact counts of the non-private twins: no noise, no guarantee, secret."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import empty_table, occupied_cells
+from dpoutlier.counts.stored import Arrays, listed
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.guide import DIGITS
-from dpoutlier.partitions.base import CellIds
+from dpoutlier.partitions.base import CellIds, Partition
 
 __all__ = ["ExactCounts"]
 
@@ -40,3 +43,8 @@ class ExactCounts:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind}
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> ExactCounts:  # noqa: ARG003 - nothing else is said of them
+        """Counts of the cells of this partition, every array checked."""
+        return cls(*listed(arrays, partition, "exact"))

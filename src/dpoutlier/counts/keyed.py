@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import empty_table, occupied_cells
-from dpoutlier.exceptions import SecretError
+from dpoutlier.counts.stored import Arrays, expect, listed, rational
+from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, CountTable
 from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.partitions.base import CellIds
+from dpoutlier.partitions.base import CellIds, Partition
 
 __all__ = ["KEY_BYTES", "NOISE", "SALT_BYTES", "KeyedCounts", "noise_of", "secrets_may_travel"]
 
@@ -45,6 +46,17 @@ def secrets_may_travel() -> Iterator[None]:
 def noise_of(law: DiscreteLaplace) -> int:
     """The version of the noise for a new fit: the first where the noise is too wide for a table."""
     return 2 if has_table(law.rate) else 1
+
+
+def _version_of_noise(prf: Any, sampler: Any) -> int:
+    """Of the noise that a file names; a file keeps its own for ever."""
+    named = [version for version, names in NOISE.items() if names == (prf, sampler)]
+    if not named:
+        raise ModelFileError(
+            f"the model file needs the noise of {prf} with {sampler}, which this dpoutlier does not have. Other noise on the same "
+            "counts would be a second release: upgrade dpoutlier."
+        )
+    return named[0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,6 +114,18 @@ class KeyedCounts:
             "rate": str(self.law.rate),
             "unsafe_float": False,  # of a mode that is gone; version 1 of the format names it
         }
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> KeyedCounts:
+        """Counts of the cells of this partition, every array checked."""
+        noise = _version_of_noise(content["prf"], content["sampler"])
+        ids, exact = listed(arrays, partition, "exact")
+        key = expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
+        salt = expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
+        law = DiscreteLaplace(rational(content["rate"]))
+        if noise > noise_of(law):
+            raise ModelFileError("the model file has noise too wide for the table that it names.")
+        return cls(ids, exact, key, salt, law, noise)
 
     def __copy__(self) -> KeyedCounts:
         return self

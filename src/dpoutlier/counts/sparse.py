@@ -1,5 +1,7 @@
 """Sparse counts: the cells whose noisy count reached a public threshold; all others count zero. Publishable."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import empty_table, occupied_cells
+from dpoutlier._validate import at_least_one
+from dpoutlier.counts.base import MOST_COUNT, empty_table, occupied_cells
+from dpoutlier.counts.stored import Arrays, listed
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.binomial import Between, chance_of_at_least, directed
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
-from dpoutlier.partitions.base import CellIds
+from dpoutlier.partitions.base import CellIds, Partition
 
 __all__ = ["MOST_SPARSE_SIZE", "SparseCounts", "expected_empty", "least_size_for", "threshold_for"]
 
@@ -51,6 +55,12 @@ class SparseCounts:
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "threshold": self.tau}
+
+    @classmethod
+    def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> SparseCounts:
+        """Counts of the cells of this partition, every array checked."""
+        tau = at_least_one(MOST_COUNT - 1, threshold=content["threshold"])
+        return cls(*listed(arrays, partition, "noisy", tau), tau)
 
 
 def _expected(n_cells: int, law: DiscreteLaplace, tau: int, digits: int) -> Between:

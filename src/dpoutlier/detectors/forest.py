@@ -12,7 +12,6 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import Partition
-from dpoutlier.partitions.mixed_trees import MixedTrees, trees_of
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 from dpoutlier.scoring.log_counts import LogCounts
 
@@ -49,14 +48,14 @@ class _OfTrees(PartitionedDetector):
                 by_rule = trees_by_rule(n_rows_hint, epsilon)
                 depth = by_rule[1] if isinstance(depth, str) else depth
                 n_trees = by_rule[0] if isinstance(n_trees, str) else n_trees
-            return trees_of(axes, n_trees, depth, self.subspace, self.tree_seed)
+            return Trees.of(axes, n_trees, depth, self.subspace, self.tree_seed)
 
         return make
 
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         trees = model.partition
-        assert isinstance(trees, Trees | MixedTrees)
+        assert isinstance(trees, Trees)
         return {
             **super()._arguments_of(model),
             "n_trees": trees.n_trees,

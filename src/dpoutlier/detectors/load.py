@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from dpoutlier.detectors.fitted import FittedDetector
+from dpoutlier.detectors.read import read_model
 from dpoutlier.detectors.registry import CLASS_HOMES
 from dpoutlier.exceptions import ModelFileError
-from dpoutlier.model.file import load_model
 from dpoutlier.scoring.threads import thread_count
 
 __all__ = ["detector_of", "load"]
@@ -23,7 +23,7 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
         Threads for scoring; -1 for all cores.
     """
     thread_count(n_jobs)  # refused here if it means nothing
-    model = load_model(path, secret=secret)
+    model = read_model(path, secret=secret)
     return FittedDetector(model, detector_of(model.detector, path), n_jobs)
 
 

@@ -13,8 +13,8 @@ from dpoutlier._validate import bad
 from dpoutlier.counts.add import ADDED_BY_KIND, added
 from dpoutlier.detectors.fitted import FittedDetector, HoldsModel
 from dpoutlier.detectors.load import detector_of
+from dpoutlier.detectors.read import read_model
 from dpoutlier.exceptions import InvalidParameterError, SecretError
-from dpoutlier.model.file import load_model
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
 from dpoutlier.privacy.guarantee import MOST_EPSILON
@@ -115,7 +115,7 @@ def release_id(model: Model) -> str:
 def _named(given: Any, number: int) -> tuple[str, Model]:
     """A model, with what to call it in messages."""
     if isinstance(given, str | Path):
-        return str(given), load_model(given, secret=True)  # a secret one is refused below, in words that fit
+        return str(given), read_model(given, secret=True)  # a secret one is refused below, in words that fit
     if not isinstance(given, HoldsModel):
         raise bad(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
     return f"model {number}", given.fitted_model()

@@ -5,22 +5,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["CLASS_HOMES", "DEFAULT", "DETECTOR_NAMES", "detector", "detector_class"]
+__all__ = ["CLASS_HOMES", "DEFAULT", "DETECTOR_NAMES", "MADE_OF", "detector", "detector_class"]
 
 
 class Registered(NamedTuple):
-    """A detector: the word for it, its class, the class of its non-private twin, and their module."""
+    """A detector: the word for it, its class, its non-private twin's class, and their module; what their models are made of."""
 
     name: str
     private: str
     twin: str
     module: str
+    partition: str
+    scorer: str
+    soft: bool | None = None
+    """Of log-counts."""
 
 
 _REGISTERED = (
-    Registered("forest", "DPForest", "Forest", "dpoutlier.detectors.forest"),
-    Registered("marginals", "DPMarginals", "Marginals", "dpoutlier.detectors.marginals"),
-    Registered("grid", "DPGridKNN", "GridKNN", "dpoutlier.detectors.grid"),
+    Registered("forest", "DPForest", "Forest", "dpoutlier.detectors.forest", "trees", "log-counts", soft=True),
+    Registered(
+        "marginals", "DPMarginals", "Marginals", "dpoutlier.detectors.marginals", "margins", "log-counts", soft=False
+    ),
+    Registered("grid", "DPGridKNN", "GridKNN", "dpoutlier.detectors.grid", "grid", "nearest-cells"),
 )
 
 DEFAULT = "forest"
@@ -30,6 +36,8 @@ _BY_NAME = {one.name: one for one in _REGISTERED}
 DETECTOR_NAMES = tuple(_BY_NAME)
 CLASS_HOMES = {name: one.module for one in _REGISTERED for name in (one.private, one.twin)}
 """The module of each class, so that nothing is imported before it is used."""
+MADE_OF = {name: (one.partition, one.scorer, one.soft) for one in _REGISTERED for name in (one.private, one.twin)}
+"""Partition and scoring rule of the models of each class."""
 
 
 def detector_class(name: str) -> Any:

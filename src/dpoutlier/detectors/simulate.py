@@ -18,11 +18,6 @@ from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.partitions.base import Partition
-from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import MixedTrees
-from dpoutlier.partitions.trees import Trees
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
@@ -194,7 +189,7 @@ class _Maker:
         share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
         return Outlook(
             detector=models[0].detector,
-            partition=described(models[0].partition),
+            partition=models[0].partition.brief,
             cells=models[0].partition.n_cells,
             publishable=models[0].counts.publishable,
             noise=paid.sensitivity.l1 / (epsilon * share),
@@ -228,13 +223,3 @@ def _count_around(model: Model, made: _Made) -> float:
     normal = points[:][~made.outlying]
     ids = partition.cells(normal).reshape(-1, 2)
     return float(np.mean(noisy_counts(ExactCounts(counted.ids, counted.counts), ids)))
-
-
-def described(partition: Partition) -> str:
-    """A partition in a few words."""
-    if isinstance(partition, Trees):
-        return f"{partition.n_trees} trees, {max(partition.depths)} deep"
-    if isinstance(partition, MixedTrees):
-        return f"{partition.n_trees} trees, at most {partition.depth} deep"
-    assert isinstance(partition, Grid | Margins)
-    return f"{max(partition.bins)} bins each"

@@ -12,8 +12,9 @@ from dpoutlier.engines.places import floor, position, total
 from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
+from dpoutlier.partitions.leaf_axes import LeafAxis
 from dpoutlier.partitions.marginals import Margins
+from dpoutlier.partitions.trees import Trees
 
 __all__ = ["GridWords", "cells_of", "word"]
 
@@ -86,7 +87,7 @@ def _first_position(cell: NDArray[np.int64], bins: int, axis: Axis) -> NDArray[n
 
 def cells_of(partition: Partition) -> list[nw.Expr]:
     """The id of a row's cell in each member of a forest, or of marginals."""
-    if isinstance(partition, HasLeaves):
+    if isinstance(partition, Trees):
         each = zip(partition.first.tolist(), partition.leaf_axes, strict=True)
         return [_leaf(first, tree).cast(nw.Int64).alias(word(t)) for t, (first, tree) in enumerate(each)]
     assert isinstance(partition, Margins)

@@ -19,7 +19,6 @@ from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.scoring.base import Scorer
 
@@ -98,6 +97,6 @@ def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint
 
 
 def _cuts(partition: Partition, j: int) -> list[int]:
-    if not isinstance(partition, Trees | MixedTrees):
+    if not isinstance(partition, Trees):
         raise TypeError(f"a {partition.name} has no cuts of single features.")
     return [cut for tree in partition.leaf_axes for axis in tree if axis.feature == j for cut in axis.cuts]

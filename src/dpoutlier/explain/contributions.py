@@ -9,7 +9,6 @@ such parts too; what a point has beyond that is its contribution.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.trees import Trees
 from dpoutlier.scoring.log_counts import BEND, UNIT, LogCounts
 from dpoutlier.tables.rows import Positions
@@ -89,9 +87,7 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
 def _features(partition: Partition, t: int) -> NDArray[np.int64]:
     """The features that the t-th cell of a point looks at."""
     if isinstance(partition, Trees):
-        return np.unique(partition.arrays().feature[t, : partition.depths[t]])
-    if isinstance(partition, MixedTrees):
-        return np.array([axis.feature for axis in partition.trees[t]], np.int64)
+        return np.unique([axis.feature for axis in partition.leaf_axes[t]]).astype(np.int64)
     return np.array([t], np.int64)
 
 
@@ -103,41 +99,20 @@ def _members(
         histogram = rows[first : first + size]
         yield _levels(histogram, np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
         return
-    if isinstance(partition, MixedTrees):
-        yield from _mixed_members(partition, t, rows, cells, scorer)
-        return
     if not isinstance(partition, Trees):
         raise TypeError(f"a {partition.name} has no parts to explain a score by.")
-    arrays, depth = partition.arrays(), partition.depths[t]
-    first, features = int(arrays.first[t]), arrays.feature[t, :depth]
-    cube = rows[first : first + (1 << depth)].reshape((2,) * depth)
-    sides = [(cells - first) >> (depth - 1 - level) & 1 for level in range(depth)]
-    own = np.unique(features)
+    tree, first, own = partition.grown[t], int(partition.first[t]), _features(partition, t)
+    features = np.array([digit.feature for digit in tree.digits], np.int64)
+    cube = rows[first : first + tree.n_leaves].reshape(tree.shape)
+    places = np.unravel_index(cells - first, tree.shape) if tree.shape else ()
     for left_out in (None, *(own.tolist() if scorer.soft and len(own) > 1 else ())):
-        kept = np.flatnonzero(features != left_out) if left_out is not None else np.arange(depth)
-        merged = cube.sum(axis=tuple(np.flatnonzero(features == left_out).tolist())) if left_out is not None else cube
+        kept = np.flatnonzero(features != left_out) if left_out is not None else np.arange(len(features))
+        merged = cube if left_out is None else cube.sum(axis=tree.digits_of(left_out))
         nodes = [cells * 0]
         for level in kept.tolist():
-            nodes.append(2 * nodes[-1] + sides[level])
+            nodes.append(tree.shape[level] * nodes[-1] + places[level])
         weight = 1.0 if left_out is None else 1 / (2 * len(own))
         yield _levels(merged, features[kept], nodes, weight, cube.size // merged.size, scorer)
-
-
-def _mixed_members(
-    partition: MixedTrees, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
-) -> Iterator[_Levels]:
-    """A level for each feature of the tree, in the order in which it was dealt."""
-    first, shape, own = int(partition.first[t]), partition.shapes[t], _features(partition, t)
-    cube = rows[first : first + math.prod(shape)].reshape(shape)
-    places = np.unravel_index(cells - first, shape) if shape else ()
-    for left_out in (None, *(range(len(own)) if scorer.soft and len(own) > 1 else ())):
-        kept = [a for a in range(len(own)) if a != left_out]
-        merged = cube if left_out is None else cube.sum(axis=left_out)
-        nodes = [cells * 0]
-        for a in kept:
-            nodes.append(nodes[-1] * shape[a] + places[a])
-        weight = 1.0 if left_out is None else 1 / (2 * len(own))
-        yield _levels(merged, own[kept], nodes, weight, cube.size // merged.size, scorer)
 
 
 def _levels(

@@ -4,9 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import inlined, shared
+from dpoutlier.kernels.jit import inlined, kernel, shared
 
-__all__ = ["LENGTH_16", "LENGTH_24", "absorb", "finish", "siphash_pairs", "siphash_two", "siphash_words", "start"]
+__all__ = [
+    "LENGTH_16",
+    "LENGTH_24",
+    "absorb",
+    "finish",
+    "siphash_pairs",
+    "siphash_two",
+    "siphash_words",
+    "start",
+    "stream_of_words",
+]
 
 V0 = np.uint64(0x736F6D6570736575)
 V1 = np.uint64(0x646F72616E646F6D)
@@ -87,3 +97,10 @@ def siphash_pairs(key0: Any, key1: Any, first: Any, second: Any, out: Any) -> No
     """``siphash_two`` of each pair. A plain loop from 0 over whole arrays: the compiler makes vector code of it."""
     for i in range(out.shape[0]):
         out[i] = siphash_two(key0, key1, first[i], second[i])
+
+
+@kernel
+def stream_of_words(key: Any, first: int, second: int, out: Any) -> None:
+    """Words of a public stream: SipHash-2-4 of (first, second, i)."""
+    for i in range(out.shape[0]):
+        out[i] = siphash_words(key[0], key[1], np.uint64(first), np.uint64(second), np.uint64(i))

@@ -77,6 +77,10 @@ class Partition(Protocol):
         """What a privacy statement says of it besides its number of cells; may be empty."""
 
     @property
+    def brief(self) -> str:
+        """Its size in a few words, for plans."""
+
+    @property
     def n_features(self) -> int: ...
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -39,6 +39,8 @@ class Grid:
 
     bins: tuple[int, ...]
     axes: Axes = ()
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Cells along each feature: its bins, and one for missing values where it has that."""
 
     def __post_init__(self) -> None:
         n_cells = 1
@@ -50,6 +52,7 @@ class Grid:
                     f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be told "
                     "apart. Use fewer bins or fewer features."
                 )
+        object.__setattr__(self, "sizes", tuple(b + axis.missing for b, axis in self._features()))
 
     @classmethod
     def of(cls, bins: Any, axes: Sequence[Axis]) -> Grid:
@@ -65,17 +68,16 @@ class Grid:
         return ""
 
     @property
+    def brief(self) -> str:
+        return f"{max(self.bins)} bins each"
+
+    @property
     def n_features(self) -> int:
         return len(self.bins)
 
     @property
     def n_cells(self) -> int:
         return math.prod(self.sizes)
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Cells along each feature: its bins, and one for missing values where it has that."""
-        return tuple(b + axis.missing for b, axis in self._features())
 
     def _features(self) -> list[tuple[int, Axis]]:
         return list(zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))

@@ -1,77 +1,88 @@
-"""Trees as small uneven grids: what each feature adds to the number of a row's leaf, for kernels, SQL and explanations."""
+"""A tree as a small uneven grid: what each feature adds to the number of a row's leaf. Kernels, SQL and explanations read this."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.partitions.base import CellIds, ids_below_64_bits
+from dpoutlier.kernels.leaves import LeafArrays
 
-__all__ = ["HasLeaves", "LeafAxis"]
+__all__ = ["Digit", "LeafAxis", "Tree", "kernel_arrays"]
 
 
 class LeafAxis(NamedTuple):
-    """What one feature adds to the leaf of a row."""
+    """One feature of a tree: its cells, and what each of them adds to the number of a leaf."""
 
     feature: int
-    levels: int
-    """0 for a line."""
     cuts: tuple[int, ...]
-    add: tuple[int, ...]
-    """For each cell of a line, or each level."""
-
-
-class HasLeaves:
-    """What forests share, whatever their trees are: a row lies in one leaf of each."""
-
-    n_trees: int
+    """On a line, ascending; one cell more than cuts."""
+    cells: bytes
+    """Where the feature has levels: the cell of each level, a byte each, since a file may name millions of them."""
+    adds: tuple[int, ...]
+    """By cell."""
 
     @property
-    def first(self) -> NDArray[np.int64]:
-        """Id of the first leaf of each tree."""
-        raise NotImplementedError
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.adds)
 
     @property
-    def leaf_axes(self) -> Sequence[Sequence[LeafAxis]]:
-        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
-        raise NotImplementedError
+    def levels(self) -> int:
+        """0 for a line."""
+        return len(self.cells)
 
     @property
-    def cells_per_row(self) -> int:
-        return self.n_trees
-
-    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
-        out = np.empty((len(positions), self.n_trees), np.int64)
-        leaf_ids(np.asfortranarray(positions), _arrays(self), *_buffers(), out)
-        return ids_below_64_bits(out)
-
-    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
-        tally_leaves(np.asfortranarray(positions), _arrays(self), *_buffers(), counters)
-
-    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
+    def add(self) -> tuple[int, ...]:
+        """For each cell of a line, or each level."""
+        return tuple(self.adds[cell] for cell in self.cells) if self.cells else self.adds
 
 
-@lru_cache(maxsize=16)
-def _arrays(trees: HasLeaves) -> LeafArrays:
+class Digit(NamedTuple):
+    """One digit of a leaf's number: the feature that sets it, and how many values it has."""
+
+    feature: int
+    size: int
+
+
+class Tree(NamedTuple):
+    """The features of a tree that have more than one cell, and the digits of its leaves' numbers, most significant first."""
+
+    axes: tuple[LeafAxis, ...]
+    digits: tuple[Digit, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Counts of the leaves in this shape have one axis for each digit."""
+        return tuple(digit.size for digit in self.digits)
+
+    @property
+    def n_leaves(self) -> int:
+        return math.prod(self.shape)
+
+    def digits_of(self, feature: int) -> tuple[int, ...]:
+        """Which digits a feature sets."""
+        return tuple(at for at, digit in enumerate(self.digits) if digit.feature == feature)
+
+
+def kernel_arrays(trees: Sequence[Tree]) -> LeafArrays:
     """What kernels read."""
-    axes = [axis for tree in trees.leaf_axes for axis in tree]
+    axes = [axis for tree in trees for axis in tree.axes]
+    adds = [axis.add for axis in axes]
     return LeafArrays(
-        first=trees.first,
-        axes=np.append(0, np.cumsum([len(tree) for tree in trees.leaf_axes])).astype(np.int64),
+        first=_starts([tree.n_leaves for tree in trees])[:-1],
+        axes=_starts([len(tree.axes) for tree in trees]),
         feature=np.array([axis.feature for axis in axes], np.int64),
         levels=np.array([axis.levels for axis in axes], np.int64),
-        cuts=np.append(0, np.cumsum([len(axis.cuts) for axis in axes])).astype(np.int64),
-        adds=np.append(0, np.cumsum([len(axis.add) for axis in axes]))[:-1].astype(np.int64),
+        cuts=_starts([len(axis.cuts) for axis in axes]),
+        adds=_starts([len(add) for add in adds])[:-1],
         cut=np.array([cut for axis in axes for cut in axis.cuts], np.uint32),
-        add=np.array([add for axis in axes for add in axis.add], np.uint32),
+        add=np.array([one for add in adds for one in add], np.uint32),
     )
 
 
-def _buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    return np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
+def _starts(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Where each of several parts starts, and where the last one ends."""
+    return np.append(0, np.cumsum(sizes)).astype(np.int64)

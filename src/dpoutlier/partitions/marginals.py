@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,10 @@ class Margins:
 
     bins: tuple[int, ...]
     axes: Axes = ()
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Cells of each feature: its bins, and one for missing values where it has that."""
+    first: NDArray[np.int64] = field(init=False, repr=False, compare=False)
+    """Id of the first bin of each feature."""
 
     def __post_init__(self) -> None:
         if not self.bins:
@@ -46,6 +49,9 @@ class Margins:
         for bins in self.bins:
             at_least_one(MOST_BINS, bins=bins)
         check_axes(self.axes, self.bins)
+        axes = each_axis(self.axes, len(self.bins))
+        object.__setattr__(self, "sizes", tuple(b + axis.missing for b, axis in zip(self.bins, axes, strict=True)))
+        object.__setattr__(self, "first", np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64))
         if self.n_cells > MOST_CELLS:
             raise InvalidParameterError(
                 f"bins give {self.n_cells:,} cells, and at most {MOST_CELLS:,} are possible: use fewer bins."
@@ -65,6 +71,10 @@ class Margins:
         return "a histogram for each feature on its own"
 
     @property
+    def brief(self) -> str:
+        return f"{max(self.bins)} bins each"
+
+    @property
     def n_features(self) -> int:
         return len(self.bins)
 
@@ -72,19 +82,9 @@ class Margins:
     def n_cells(self) -> int:
         return sum(self.sizes)
 
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """Cells of each feature: its bins, and one for missing values where it has that."""
-        return tuple(b + axis.missing for b, axis in zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
-
     @property
     def cells_per_row(self) -> int:
         return len(self.bins)
-
-    @cached_property
-    def first(self) -> NDArray[np.int64]:
-        """Id of the first bin of each feature."""
-        return np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64)
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_features), np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,27 +13,31 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, is_whole
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.features.axes import Axes
-from dpoutlier.kernels.trees import TreeArrays, grow
-from dpoutlier.partitions.base import Coarser
-from dpoutlier.partitions.leaf_axes import HasLeaves, LeafAxis
-from dpoutlier.partitions.public_stream import CUTS, ORDER, deal, line_cuts, public_key, public_words
+from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
+from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
+from dpoutlier.partitions.base import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.grow import LEVELS_PER_FEATURE, grow
+from dpoutlier.partitions.leaf_axes import LeafAxis, Tree, kernel_arrays
 
-__all__ = ["LEVELS_PER_FEATURE", "MOST_LEAVES", "Trees", "check_trees", "tree_sizes", "trees_by_rule"]
+__all__ = ["Trees", "trees_by_rule"]
 
-MOST_TREES, MOST_DEPTH, MOST_LEAVES = 4096, 16, 2**22
-LEVELS_PER_FEATURE = 3
+MOST_TREES, MOST_DEPTH, MOST_LEAVES, MOST_LEVELS = 4096, 16, 2**22, 2**25
 MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 
 
 @dataclass(frozen=True)
-class Trees(HasLeaves):
+class Trees:
     """A forest of public trees.
 
-    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 3 s)``. Features
-    are dealt like cards, so that none comes up twice before all others came up once. The levels of a tree run through its
+    Tree t has ``s = subspace[t % len(subspace)]`` features, or all if there are fewer, and a depth of ``min(depth, 3 s)`` at most.
+    Features are dealt like cards, so that none comes up twice before all others came up once. The levels of a tree run through its
     features in a random order, then in another one. Where a feature is cut depends on its own earlier cuts alone, so a tree is a
-    small grid with uneven bins: leaves can be added up over one of its features. All of it follows from the seed.
+    small grid with uneven cells: leaves can be added up over one of its features. All of it follows from the seed.
+
+    A feature of L levels is cut at most ``ceil(log2 L)`` times, and then skipped. A cut of ordered levels parts the lower from the
+    higher; unordered levels are first put into a random order, anew in each tree. A cell for missing values is no cut: it comes on
+    top. Where all features are plain lines, the number of a leaf has a binary digit for each level of its tree; else it has a digit
+    for each feature. Files keep both forms: "trees" and "mixed-trees".
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (3, 5)
@@ -44,18 +48,41 @@ class Trees(HasLeaves):
     depth: int
     subspace: tuple[int, ...] = (4,)
     seed: int = 0
+    axes: Axes = ()
 
     def __post_init__(self) -> None:
-        check_trees(self.n_features, self.n_trees, self.depth, self.subspace, self.seed)
+        self._check_numbers()
+        self._check_axes()
         if self.n_cells > MOST_LEAVES:
             raise InvalidParameterError(
                 f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MOST_LEAVES:,} are "
                 "possible. Use fewer trees or less depth."
             )
 
+    def _check_numbers(self) -> None:
+        at_least_one(n_features=self.n_features)
+        at_least_one(MOST_TREES, n_trees=self.n_trees)
+        at_least_one(MOST_DEPTH, depth=self.depth)
+        if not 1 <= len(self.subspace) <= MOST_TREES:
+            raise bad("subspace", "a number of features, or several that trees take in turn", self.subspace)
+        for size in self.subspace:
+            at_least_one(MOST_DEPTH, subspace=size)
+        if not is_whole(self.seed) or not 0 <= self.seed < 2**64:
+            raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees.")
+
+    def _check_axes(self) -> None:
+        if self.axes and (len(self.axes) != self.n_features or self.axes != plain(self.axes)):
+            raise bad("axes", "one for each feature, or none where all are plain", self.axes)
+        levels = self.n_trees * max(self.sizes) * max((axis.levels for axis in self.axes), default=0)
+        if levels > MOST_LEVELS:
+            raise InvalidParameterError(
+                f"n_trees={self.n_trees} would part up to {levels:,} levels, and at most {MOST_LEVELS:,} are possible. Use fewer "
+                "trees, or declare fewer levels."
+            )
+
     @classmethod
-    def of(cls, n_features: int, n_trees: int, depth: int, subspace: Any, seed: int) -> Trees:
-        """Trees from what a user may pass as ``subspace``: a number or several."""
+    def of(cls, axes: Sequence[Axis], n_trees: int, depth: int, subspace: Any, seed: int) -> Trees:
+        """Trees over these features, from what a user may pass as ``subspace``: a number or several."""
         several = isinstance(subspace, Sequence | np.ndarray) and np.ndim(subspace) == 1
         sizes = subspace if several else (subspace,)
         if isinstance(subspace, str) or not len(sizes):
@@ -63,72 +90,86 @@ class Trees(HasLeaves):
         checked = tuple(at_least_one(MOST_DEPTH, subspace=size) for size in sizes)
         at_least_one(n_trees=n_trees)
         at_least_one(depth=depth)
-        return cls(n_features, int(n_trees), int(depth), checked, int(seed) if is_whole(seed) else seed)
+        return cls(len(axes), int(n_trees), int(depth), checked, int(seed) if is_whole(seed) else seed, plain(axes))
 
     @property
     def name(self) -> str:
-        return "trees"
+        return "mixed-trees" if self.axes else "trees"
 
     @property
     def detail(self) -> str:
-        return f"{self.n_trees} random trees of depth {max(self.depths)}, grown from the public seed {self.seed}"
+        depth = f"{self.depth} or less" if self.axes else str(max(self.depths))
+        return f"{self.n_trees} random trees of depth {depth}, grown from the public seed {self.seed}"
+
+    @property
+    def brief(self) -> str:
+        depth = f"at most {self.depth}" if self.axes else str(max(self.depths))
+        return f"{self.n_trees} trees, {depth} deep"
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of features of each tree."""
-        return tree_sizes(self.subspace, self.n_trees, self.n_features)
+        return tuple(min(self.subspace[t % len(self.subspace)], self.n_features) for t in range(self.n_trees))
 
     @property
     def depths(self) -> tuple[int, ...]:
+        """Levels of each tree; at most so many where some features have levels."""
         return tuple(min(self.depth, LEVELS_PER_FEATURE * size) for size in self.sizes)
 
     @property
     def n_cells(self) -> int:
-        return sum(1 << depth for depth in self.depths)
+        if self.axes:
+            return sum(tree.n_leaves for tree in self.grown)
+        return sum(1 << depth for depth in self.depths)  # known before any tree is grown
 
     @property
-    def axes(self) -> Axes:
-        return ()
+    def cells_per_row(self) -> int:
+        return self.n_trees
+
+    @property
+    def grown(self) -> tuple[Tree, ...]:
+        """The trees themselves."""
+        return _grown(self)
+
+    @property
+    def leaf_axes(self) -> list[tuple[LeafAxis, ...]]:
+        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
+        return [tree.axes for tree in self.grown]
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Id of the first leaf of each tree."""
+        return np.asarray(_arrays(self).first)
+
+    def cells(self, positions: NDArray[np.uint32]) -> CellIds:
+        out = np.empty((len(positions), self.n_trees), np.int64)
+        leaf_ids(np.asfortranarray(positions), _arrays(self), *_buffers(), out)
+        return ids_below_64_bits(out)
+
+    def tally(self, positions: NDArray[np.uint32], counters: NDArray[np.int64]) -> None:
+        tally_leaves(np.asfortranarray(positions), _arrays(self), *_buffers(), counters)
+
+    def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+        add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
 
     def merges(self) -> Iterator[tuple[int, int]]:
-        for depth, size in zip(self.depths, self.sizes, strict=True):
-            own = min(size, depth)
-            rounds, more = divmod(depth, own)
-            if own > 1:
-                yield from ((1 << (rounds + (i < more)), own) for i in range(own))
+        for axes in self.leaf_axes:
+            if len(axes) > 1:  # what is left without the only one is the number of all rows
+                yield from ((axis.size, len(axes)) for axis in axes)
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
-        arrays = self.arrays()
-        for t, depth in enumerate(self.depths):
-            first, levels = int(arrays.first[t]), arrays.feature[t, :depth]
-            own = np.unique(levels)
-            if len(own) == 1:
-                continue  # what is left without it is the number of all rows
-            cells = slice(first, first + (1 << depth))
-            cube = counts[cells].reshape((2,) * depth)
-            for j in own:
-                axes = tuple(np.flatnonzero(levels == j).tolist())
-                merged = np.broadcast_to(cube.sum(axis=axes, keepdims=True), cube.shape).reshape(-1)
-                yield Coarser(cells, merged, 1 << len(axes), len(own))
-
-    @cached_property
-    def first(self) -> NDArray[np.int64]:
-        """Id of the first leaf of each tree; its first cut stands there as well."""
-        return np.append(0, np.cumsum([1 << depth for depth in self.depths])[:-1]).astype(np.int64)
-
-    @cached_property
-    def leaf_axes(self) -> list[list[LeafAxis]]:
-        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
-        return _leaf_axes(self)
-
-    def arrays(self) -> TreeArrays:
-        """The trees node by node."""
-        return _arrays(self)
+        for first, tree in zip(self.first.tolist(), self.grown, strict=True):
+            cells = slice(first, first + tree.n_leaves)
+            cube = counts[cells].reshape(tree.shape)
+            for axis in tree.axes if len(tree.axes) > 1 else ():
+                sums = cube.sum(axis=tree.digits_of(axis.feature), keepdims=True)
+                merged = np.broadcast_to(sums, tree.shape).reshape(-1)
+                yield Coarser(cells, merged, axis.size, len(tree.axes))
 
     def to_json(self) -> dict[str, Any]:
         return {
             "name": self.name,
-            "n_features": self.n_features,
+            **(axes_to_json(self.axes) or {"n_features": self.n_features}),
             "n_trees": self.n_trees,
             "depth": self.depth,
             "subspace": list(self.subspace),
@@ -137,65 +178,25 @@ class Trees(HasLeaves):
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Trees:
-        numbers = (content["n_features"], content["n_trees"], content["depth"])
-        return cls(*numbers, tuple(content["subspace"]), content["seed"])
+        axes = axes_from_json(content)
+        numbers = (len(axes) if axes else content["n_features"], content["n_trees"], content["depth"])
+        return cls(*numbers, tuple(content["subspace"]), content["seed"], axes)
 
 
-def check_trees(n_features: int, n_trees: int, depth: int, subspace: tuple[int, ...], seed: int) -> None:
-    """Refuse numbers that make no trees."""
-    at_least_one(n_features=n_features)
-    at_least_one(MOST_TREES, n_trees=n_trees)
-    at_least_one(MOST_DEPTH, depth=depth)
-    if not 1 <= len(subspace) <= MOST_TREES:
-        raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
-    for size in subspace:
-        at_least_one(MOST_DEPTH, subspace=size)
-    if not is_whole(seed) or not 0 <= seed < 2**64:
-        raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", seed, "It is public: it makes the trees.")
+@lru_cache(maxsize=16)
+def _grown(trees: Trees) -> tuple[Tree, ...]:
+    """Kept here and not with the forest: what a model holds must not tell what a fit needed of it."""
+    axes = each_axis(trees.axes, trees.n_features)
+    return grow(axes, trees.sizes, trees.depth, trees.seed, by_level=not trees.axes)
 
 
-def tree_sizes(subspace: tuple[int, ...], n_trees: int, n_features: int) -> tuple[int, ...]:
-    """Number of features of each tree."""
-    return tuple(min(subspace[t % len(subspace)], n_features) for t in range(n_trees))
+@lru_cache(maxsize=16)
+def _arrays(trees: Trees) -> LeafArrays:
+    return kernel_arrays(trees.grown)
 
 
-@lru_cache(maxsize=8)
-def _arrays(trees: Trees) -> TreeArrays:
-    key = public_key(trees.seed)
-    depths = np.array(trees.depths, np.int64)
-    first = trees.first
-    feature = np.zeros((trees.n_trees, int(depths.max())), np.int64)
-    cut = np.zeros(trees.n_cells, np.uint32)
-    dealt = deal(key, trees.sizes, trees.n_features)
-    for t, (depth, own) in enumerate(zip(trees.depths, dealt, strict=True)):
-        places = _levels(key, t, depth, len(own))
-        feature[t, :depth] = own[places]
-        words = np.stack([public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE) for i in range(len(own))])
-        grow(places, words, cut[first[t] : first[t] + (1 << depth)])
-    return TreeArrays(first, depths, feature, cut)
-
-
-def _leaf_axes(trees: Trees) -> list[list[LeafAxis]]:
-    """Of a tree of depth h a feature sets the bits h - 1 - level of the leaf's number, for each level that cuts it."""
-    key, found = public_key(trees.seed), []
-    for t, (depth, own) in enumerate(zip(trees.depths, deal(key, trees.sizes, trees.n_features), strict=True)):
-        places, tree = _levels(key, t, depth, len(own)), []
-        for i, feature in enumerate(own.tolist()):
-            levels = np.flatnonzero(places == i).tolist()
-            words = public_words(key, t, CUTS + i, 2**LEVELS_PER_FEATURE).tolist()
-            bits = [1 << (depth - 1 - level) for level in reversed(levels)]
-            add = tuple(sum(bit for b, bit in enumerate(bits) if cell >> b & 1) for cell in range(2 ** len(levels)))
-            if levels:
-                tree.append(LeafAxis(feature, 0, tuple(line_cuts(words, 1, 0, 2**32, len(levels))), add))
-        found.append(tree)
-    return found
-
-
-def _levels(key: NDArray[np.uint64], tree: int, depth: int, size: int) -> NDArray[np.int64]:
-    """Which of the tree's own features each level cuts: all of them, in a new random order for each round."""
-    rounds = -(-depth // size)
-    orders = [np.argsort(public_words(key, tree, ORDER + r, size), kind="stable") for r in range(rounds)]
-    return np.concatenate(orders)[:depth]
+def _buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    return np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32)
 
 
 def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:

@@ -26,6 +26,9 @@ class Scorer(Protocol):
     def continuous(self) -> bool:
         """Whether scores lie anywhere between the levels of thresholds."""
 
+    def suits(self, partition: Partition) -> bool:
+        """Whether it can score by the counts of such a partition."""
+
     def with_noise(self, rate: Fraction | None) -> Scorer:
         """The rule for counts whose noise has this rate; None: without noise."""
 

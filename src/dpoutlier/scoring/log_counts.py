@@ -17,6 +17,7 @@ from dpoutlier._validate import at_least_one, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.kernels.logs import log_terms
 from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import geometric_levels
 from dpoutlier.tables.rows import Positions
@@ -29,6 +30,8 @@ TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
 """So many floors are added to a count where a soft logarithm levels off: twice the scale of the noise."""
+MOST_CELLS = 2**22
+"""All of them have a term."""
 N_LEVELS = 48
 """Of thresholds: few, since each costs noise."""
 
@@ -67,6 +70,9 @@ class LogCounts:
     @property
     def continuous(self) -> bool:
         return True
+
+    def suits(self, partition: Partition) -> bool:
+        return partition.n_cells <= MOST_CELLS and not isinstance(partition, Grid)
 
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""

@@ -99,6 +99,9 @@ class NearestCells:
     def continuous(self) -> bool:
         return False
 
+    def suits(self, partition: Partition) -> bool:
+        return isinstance(partition, Grid)
+
     def with_noise(self, rate: Fraction | None) -> NearestCells:  # noqa: ARG002 - gathers whatever the noise
         return self
 

@@ -22,9 +22,10 @@ from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.merge import release_id
+from dpoutlier.detectors.read import read_model
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, load_model
+from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX
 from dpoutlier.model.model import Model
 from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.settings import Settings
@@ -100,7 +101,7 @@ class Served:
     @classmethod
     def load(cls, name: str, path: str, settings: Settings) -> Served:
         """Read, check and warm a model."""
-        model = load_model(path, secret=True)
+        model = read_model(path, secret=True)
         if model.guarantee.private and not model.publishable and not settings.secret_models:
             raise SecretError(
                 f"{path} is a secret model: a server that answers with it must keep it from others. If that is meant, say "

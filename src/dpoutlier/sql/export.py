@@ -11,8 +11,7 @@ import numpy as np
 from dpoutlier._atomic import check_output, write_aside
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError, SecretError
-from dpoutlier.model.file.archive import sealed
-from dpoutlier.model.file.encode import arrays_of, content_of
+from dpoutlier.model.file.encode import arrays_of, manifest_of
 from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.sql.members import Member, members_of
@@ -81,7 +80,7 @@ def _about(model: Model, n_members: int) -> dict[str, object]:
         "format_version": 1,
         "score": "minus the sum of a row's terms, divided by divisor",
         "divisor": n_members * TERM_UNIT,
-        "model": sealed(content_of(model), arrays_of(model))["checksum"],
+        "model": manifest_of(model, arrays_of(model))["checksum"],
         "epsilon": statement["epsilon"],
         "publishable": model.publishable,
         "statement": statement,

@@ -11,7 +11,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.leaf_axes import LeafAxis
 from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.trees import Trees
 
 __all__ = ["Bins", "Cuts", "Levels", "Member", "members_of"]
@@ -53,7 +52,7 @@ class Member(NamedTuple):
 def members_of(partition: Partition, domain: Domain) -> list[Member]:
     """The members of a forest or of marginals, in the order of their cells."""
     match partition:
-        case Trees() | MixedTrees():
+        case Trees():
             return [_of_tree(partition, domain, t) for t in range(partition.n_trees)]
         case Margins():
             return [_of_margin(partition, domain, j) for j in range(partition.n_features)]
@@ -63,7 +62,7 @@ def members_of(partition: Partition, domain: Domain) -> list[Member]:
     )
 
 
-def _of_tree(trees: Trees | MixedTrees, domain: Domain, t: int) -> Member:
+def _of_tree(trees: Trees, domain: Domain, t: int) -> Member:
     axes, first = trees.leaf_axes[t], int(trees.first[t])
     size = 1 + sum(max(axis.add) for axis in axes)
     return Member(first, size, tuple(_part(axis, domain) for axis in axes))

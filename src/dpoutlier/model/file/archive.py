@@ -14,12 +14,15 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.counts.stored import Arrays
 from dpoutlier.exceptions import ModelFileError
+from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "Arrays", "npy_bytes", "read_archive", "sealed", "write_archive"]
+__all__ = ["FORMAT", "SEAL", "npy_bytes", "read_archive", "sealed", "write_archive"]
 
 FORMAT = "dpoutlier model"
-FORMAT_VERSION = 1
+SEAL = ("format", "format_version", "arrays", "checksum")
+"""Keys of the manifest that the container adds to the content."""
 MANIFEST = "manifest.json"
 WARNING = "SECRET.txt"
 WARNING_TEXT = b"This model is secret. It holds exact counts of people's data and must not leave the custodian.\n"
@@ -30,8 +33,6 @@ MAGIC = b"\x93NUMPY\x01\x00"
 HEADER = re.compile(
     rb"\{'descr': '([<|][fiu][1248])', 'fortran_order': False, 'shape': \(([0-9]{1,15}),(?: ([0-9]{1,15}))?\), \} *\n"
 )
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -51,7 +52,7 @@ def sealed(content: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
     content = {
         **content,
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": WRITTEN,
         "arrays": {name: hashlib.sha256(npy_bytes(array)).hexdigest() for name, array in arrays.items()},
     }
     return {**content, "checksum": checksum(content)}
@@ -93,9 +94,9 @@ def _check_manifest(manifest: Any, members: set[str]) -> None:
     version = manifest.get("format_version")
     if type(version) is not int or version < 1:
         raise ModelFileError(f"the model file has an impossible format version {version!r}.")
-    if version > FORMAT_VERSION:
+    if version not in VERSIONS:
         raise ModelFileError(
-            f"the model file has format version {version}, and this dpoutlier reads up to {FORMAT_VERSION}: upgrade dpoutlier."
+            f"the model file has format version {version}, and this dpoutlier reads up to {max(VERSIONS)}: upgrade dpoutlier."
         )
     if manifest.get("checksum") != checksum(manifest):
         raise ModelFileError(

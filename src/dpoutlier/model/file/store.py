@@ -7,9 +7,9 @@ from pathlib import Path
 from dpoutlier._atomic import check_output, try_output, write_aside
 from dpoutlier.counts.dense import MOST_DENSE_CELLS
 from dpoutlier.exceptions import ModelFileError, SecretError
-from dpoutlier.model.file.archive import read_archive, sealed, write_archive
+from dpoutlier.model.file.archive import read_archive, write_archive
 from dpoutlier.model.file.decode import model_of
-from dpoutlier.model.file.encode import arrays_of, content_of
+from dpoutlier.model.file.encode import arrays_of, manifest_of
 from dpoutlier.model.model import Model
 
 __all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model", "targets", "try_target"]
@@ -23,7 +23,7 @@ def save_model(model: Model, path: str | Path, *, overwrite: bool = False) -> Pa
     """Write a model aside, then rename it. Returns the path, with the suffix that tells what it is."""
     target = _named(Path(path), publishable=model.publishable)
     arrays = arrays_of(model)
-    manifest = sealed(content_of(model), arrays)
+    manifest = manifest_of(model, arrays)
     model_of(json.loads(json.dumps(manifest)), arrays)  # what could not be read back is not written
     mode = 0o644 if model.publishable else 0o600
     return write_aside(

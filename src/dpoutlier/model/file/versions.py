@@ -1,0 +1,24 @@
+"""The versions of the format: a new one is its own module in this folder and one line here."""
+
+from typing import Any, Protocol
+
+from dpoutlier.counts.stored import Arrays
+from dpoutlier.model.file import version_1
+from dpoutlier.model.model import Model
+
+__all__ = ["VERSIONS", "WRITTEN", "Version"]
+
+
+class Version(Protocol):
+    """What a module of a version has."""
+
+    def model_of(self, content: dict[str, Any], arrays: Arrays, /) -> Model:
+        """The model that a file describes. What every version shares is checked after that: see ``decode``."""
+
+    def content_of(self, model: Model, /) -> dict[str, Any]:
+        """What a file of this version says of a model: all of the manifest but checksums and format."""
+
+
+VERSIONS: dict[int, Version] = {1: version_1}
+WRITTEN = max(VERSIONS)
+"""The version of new files."""
