@@ -140,7 +140,7 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
     made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
     assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})
-    made = {"labels", "scales", "axes", "missing_positions", "bought"}
+    made = {"labels", "scales", "axes", "lines", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)
     model.partition.tally(Rows(ROWS, model.domain)[:], exact)

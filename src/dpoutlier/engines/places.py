@@ -38,7 +38,7 @@ def _position(given: nw.Expr, domain: Domain, j: int) -> nw.Expr:
     moved = (given.clip(lower, upper) - lower) * domain.scales[j]
     last = float(MISSING - domain.axes[j].missing)
     found = floor(moved.clip(0.0, last))
-    return nw.when(is_missing(given)).then(nw.lit(float(domain.missing_positions[j]))).otherwise(found)
+    return nw.when(is_missing(given)).then(nw.lit(float(domain.lines[j].missing))).otherwise(found)
 
 
 def total(terms: Iterable[nw.Expr]) -> nw.Expr:
