@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from dpoutlier.engines.cells import GridWords, cells_of, word
-from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
-from dpoutlier.engines.places import position, positions
-from dpoutlier.engines.values import BLANKS, value_frame
+from dpoutlier.engines.expressions.cells import GridWords, cells_of, word
+from dpoutlier.engines.expressions.positions import position, positions
+from dpoutlier.engines.expressions.values import BLANKS, value_frame
+from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.features.axes import MISSING
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain
@@ -50,17 +50,18 @@ def frame_of(engine, table, domain, request=None):
 
 
 def plain(native):
-    return lazy_frame(plain_frame(native, dict(lazy_frame(native).collect_schema()))[0])
+    engine = query_engine_of(native)
+    return engine.plain(native, engine.schema(native))[0]
 
 
 def values_of(engine, table, domain, request):
-    """The values alone."""
+    """The engine, and the values alone."""
     frame = plain(lazy(engine, table.drop_columns(["row"]), request))
-    return value_frame(frame, dict(frame.collect_schema()), domain)
+    return query_engine_of(frame.to_native()), value_frame(frame, dict(frame.collect_schema()), domain)
 
 
 def arrow(frame):
-    return collected(frame) if isinstance(frame, nw.LazyFrame) else frame.to_arrow()
+    return query_engine_of(frame.to_native()).run(frame) if isinstance(frame, nw.LazyFrame) else frame.to_arrow()
 
 
 def positions_in(frame, domain):
@@ -222,7 +223,7 @@ def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_counts_what_the_kernel_counts(engine, name, request):
     table, partition = mixed_table(), PARTITIONS[name]
-    found = counted(values_of(engine, table, MIXED, request), MIXED, partition)
+    found = counted(*values_of(engine, table, MIXED, request), MIXED, partition)
     wanted = count_rows([rows_of(table, MIXED)], partition)
     assert np.array_equal(found.ids, wanted.ids)
     assert np.array_equal(found.counts, wanted.counts)
@@ -288,7 +289,7 @@ def test_numbers_as_large_as_a_word_may_be_are_exact(engine, request):
     values = np.array([(short + k) / 2**32 for k in (-1, 0, 1)] + [1 - 2.0**-32, 1 - 2.0**-24])
     table = numbered(dict.fromkeys(("a", "b", "c"), values))
     for partition in (grid, Grid.of([bins, bins, 2], domain.axes)):
-        found = counted(values_of(engine, table, domain, request), domain, partition)
+        found = counted(*values_of(engine, table, domain, request), domain, partition)
         wanted = count_rows([rows_of(table, domain)], partition)
         assert cell_numbers(found.ids) == cell_numbers(wanted.ids)
 

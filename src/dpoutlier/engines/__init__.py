@@ -1,1 +1,1 @@
-"""Tables that are not in memory: which engine holds one, its rows batch by batch, and functions that run where the rows are."""
+"""Tables that are not in memory. One file for each engine, one line in ``registry``; ``expressions`` are what all engines share."""

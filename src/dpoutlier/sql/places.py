@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from dpoutlier.engines.sql_text import exact, literal, quoted
 from dpoutlier.features.category import NO_NUMBER, TRUTH, Category, text_of
 from dpoutlier.features.domain import Domain
-from dpoutlier.sql.text import exact, literal, quoted
 
 __all__ = ["complete", "outside", "place", "places", "values"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.engines.places import floor, position, positions, total
-from dpoutlier.engines.values import is_missing, number, plain_text, value
+from dpoutlier.engines.expressions.positions import floor, position, positions, total
+from dpoutlier.engines.expressions.values import is_missing, number, plain_text, value
 from dpoutlier.features.domain import Domain
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted.people import PRIME, factors
