@@ -23,7 +23,7 @@ ENGINES: tuple[Engine, ...] = tuple(
 
 
 def engine_of(table: Any) -> Engine | None:
-    """The engine that holds a table; None for what is in memory, and for what is no table.
+    """The engine that holds a table; None for a table in memory, and for anything that is not a table.
 
     >>> engine_of([[1.0]]) is None
     True
