@@ -16,7 +16,7 @@ from dpoutlier._validate import bad
 from dpoutlier._validate import share as checked_share
 from dpoutlier.client.connection import Connection
 from dpoutlier.client.description import Description
-from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.client.served import WAITS, ReplacedError, ServedModel
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.registry import engine_of
@@ -32,23 +32,23 @@ T = TypeVar("T")
 
 
 class NeedsTheModel:
-    """What a fitted detector has and a client has not: to ask for it is an ``AttributeError`` that says what to do."""
+    """An attribute of fitted detectors that a client lacks. Using it raises an ``AttributeError`` that says what to do."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
     def __get__(self, client: Any, owner: type) -> NoReturn:
         raise AttributeError(
-            f"{self.name} needs the model itself, and a client has none. Load the model file: dpoutlier.load(path).{self.name}"
+            f"{self.name} needs the model itself, which a client lacks. Load the model file: dpoutlier.load(path).{self.name}"
         )
 
 
 class Client(ScoresPoints):
-    """A model on a server, with the methods of a fitted detector. To ask is free of privacy cost, as often as wanted.
+    """A model on a server, with the methods of a fitted detector. Scoring is free of privacy cost, however often.
 
-    Scores are those of the model file to the bit, and errors about points are the same: columns and values are checked here, by
-    what the server tells of the features, and nothing is sent if they do not fit. Points travel as Arrow, in as many requests as
-    the server's limits ask for. If the server replaces the model while a call is under way, the call starts again, once: no answer
+    Scores are those of the model file, to the bit, and errors about points are the same: the client checks columns and values
+    against the server's description of the features, and sends nothing that does not fit. It sends points as Arrow, in as many
+    requests as the server's limits need. If the server replaces the model during a call, the call starts again, once: no answer
     mixes two releases.
 
     Parameters
@@ -56,18 +56,32 @@ class Client(ScoresPoints):
     url : str
         The address of the server, such as ``"https://host:8765"``.
     model : str, optional
-        The id of the model; not needed where the server has exactly one that the key may use.
+        The id of the model. Not needed if the server has exactly one that the key may use.
     key : str, optional
-        As ``dpoutlier keys create`` printed it; taken from the variable ``DPOUTLIER_KEY`` unless given. It is never shown.
+        The key, as ``dpoutlier keys create`` printed it; by default from the environment variable ``DPOUTLIER_KEY``. It is never
+        shown.
     ca : str or Path, optional
-        The file of the authority that signed the server's certificate; that of the system unless given.
-    timeout : float
-        Seconds that one request may take, with all its attempts.
+        File of the authority that signed the server's certificate; by default the authorities of the system.
+    timeout : float, default 60
+        Seconds for one request, with all its attempts.
 
     Attributes
     ----------
     release : str
-        Which release of the model answers: 64 hex digits.
+        The release of the model that answers: 64 hex digits.
+    publishable : bool
+        Whether the model may be published.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument cannot be used.
+    ServerError
+        If the server cannot be reached, or refuses; also raised by every method that asks the server.
+
+    See Also
+    --------
+    dpoutlier.load : The same methods, for a model file on this machine.
     """
 
     def __init__(
@@ -83,18 +97,18 @@ class Client(ScoresPoints):
             raise bad("model", "the id of a model: up to 64 letters, digits, dots, dashes and underscores", model)
         self._connection = Connection(url, key=key, ca=ca, timeout=timeout)
         self._lock = threading.RLock()
-        self._wanted: tuple[str, Any] | None = None
         self._model = self._only_model() if model is None else model
-        told = self._described()
-        self._become(ServedModel(self._connection, told, told.threshold))
+        self._move: Callable[[ServedModel], ServedModel] = lambda served: served
+        description = self._described()
+        self._become(ServedModel(self._connection, description, description.threshold))
 
     def __repr__(self) -> str:
-        told = self._served.description
-        return f"<client of {self._connection.url}: {told.detector} {told.name!r}, release {told.release[:12]}>"
+        model = self._served.description
+        return f"<client of {self._connection.url}: {model.detector} {model.name!r}, release {model.release[:12]}>"
 
     def __reduce__(self) -> NoReturn:
-        """Refused: a pickle would carry the key to wherever it goes."""
-        raise TypeError("a client is not pickled, since it holds a key. Make one where it is needed.")
+        """Refused: a pickle would carry the key with it."""
+        raise TypeError("a client cannot be pickled, because it holds a key. Make one where it is needed.")
 
     def __enter__(self) -> Self:
         return self
@@ -112,7 +126,7 @@ class Client(ScoresPoints):
     walk = NeedsTheModel()
 
     def close(self) -> None:
-        """Close the connections. The next call opens them again."""
+        """Close the connections. The next call opens new ones."""
         self._connection.close()
 
     def models(self) -> list[dict[str, Any]]:
@@ -121,38 +135,46 @@ class Client(ScoresPoints):
 
     @property
     def release(self) -> str:
-        """Which release of the model answers."""
+        """The release of the model that answers."""
         return self._served.description.release
 
     @property
     def publishable(self) -> bool:
-        """Whether the model may be published, or is secret and stays with the server."""
+        """Whether the model may be published. If not, it is secret and stays on the server."""
         return self._served.description.publishable
 
     def privacy_statement(self) -> PrivacyStatement:
-        """What the fit promises, as data; print it for the page."""
+        """What the fit promises, as data. Printed, it is a page of text."""
         return self._served.description.statement
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
-        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
-        return self.steadily(lambda served: served.outlier_scores(X))
+        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, however often."""
+        return self.retry_on_replaced_model(lambda served: served.outlier_scores(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """``score_samples`` minus ``offset_``: negative for outliers."""
-        return self.steadily(lambda served: served.decision_function(X))
+        return self.retry_on_replaced_model(lambda served: served.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
-        return self.steadily(lambda served: served.predict(X))
+        """+1 for inliers and -1 for outliers, by the threshold of the model or of ``set_threshold``. A tie is an inlier."""
+        return self.retry_on_replaced_model(lambda served: served.predict(X))
+
+    def points(self, X: Any) -> NDArray[np.float64]:
+        """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
+        return self._served.points(X)
+
+    def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
+        """Which points have a value outside the bounds; they were scored as if it lay on the bound."""
+        return self._served.outside_bounds(X)
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
-        """``outlier_scores`` of one point, given by the names of its features; for streams."""
-        return self.steadily(lambda served: served.score_one(point))
+        """``outlier_scores`` of one point, given as a dict from feature to value; for streams."""
+        return self.retry_on_replaced_model(lambda served: served.score_one(point))
 
     def score_frame(self, X: Any, **names: Any) -> Any:
-        """The frame of pandas, Polars or Arrow with scores as a column more; see ``FittedDetector.score_frame``.
+        """A frame of pandas, Polars or Arrow with the scores as another column; see ``FittedDetector.score_frame``.
 
-        Frames that are not in memory would ask from wherever their rows are, with the key: collect them, or load the model file.
+        Frames that are not in memory are refused: each worker would need the key. Collect them, or load the model file.
         """
         engine = engine_of(X)
         if engine is not None:
@@ -160,10 +182,10 @@ class Client(ScoresPoints):
                 f"a client scores frames in memory, of pandas, Polars or Arrow, got one of {type(X).__module__.split('.')[0]}. "
                 "Collect it, or load the model file and score where the rows are."
             )
-        return self.steadily(lambda served: served.score_frame(X, **names))
+        return self.retry_on_replaced_model(lambda served: served.score_frame(X, **names))
 
-    def explain(self, X: Any) -> ToldExplanation:
-        """Which features make each point outlying, and what would have to be otherwise. Free of privacy cost.
+    def explain(self, X: Any) -> ServedExplanation:
+        """Which features make each point outlying, and what would have to be different. Free of privacy cost.
 
         Parameters
         ----------
@@ -171,17 +193,17 @@ class Client(ScoresPoints):
 
         Returns
         -------
-        ToldExplanation
+        ServedExplanation
             An ``Explanation`` whose counterfactuals are sentences.
         """
-        return self.steadily(lambda served: served.explain(X))
+        return self.retry_on_replaced_model(lambda served: served.explain(X))
 
     def only_scoring(self) -> ServedModel:
-        """The release as it is now, with the threshold of this moment; it raises ``ReplacedError`` when the server has another."""
+        """The current release with the current threshold. It raises ``ReplacedError`` once the server has another."""
         return self._served
 
-    def steadily(self, call: Callable[[ServedModel], T]) -> T:
-        """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
+    def retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
+        """Call a function of one release, and once again if the server replaced the release meanwhile, or has new limits."""
         served = self._served
         try:
             return call(served)
@@ -200,54 +222,46 @@ class Client(ScoresPoints):
     def _only_model(self) -> str:
         found = [one.get("id") for one in self.models()]
         if not all(isinstance(name, str) and MODEL_ID.fullmatch(name) for name in found):
-            raise ServerError("the server's answer cannot be used: it names a model as none is named.")
+            raise ServerError("the server's answer cannot be used: it contains an invalid model id.")
         if len(found) != 1:
             names = ", ".join(map(str, found[:20])) or "none"
             raise InvalidParameterError(
-                f"model must be given, unless the server has exactly one that the key may use. It has: {names}."
+                name="model",
+                must="given, unless the server has exactly one that the key may use",
+                remedy=f"It has: {names}.",
             )
         return str(found[0])
 
     def _described(self) -> Description:
-        told = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
-        if told.name != self._model:
-            raise ServerError(f"the server was asked for {self._model!r}, and told of {told.name[:64]!r}.")
-        return told
+        description = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
+        if description.name != self._model:
+            raise ServerError(f"the server was asked for {self._model!r} and described {description.name[:64]!r}.")
+        return description
 
     def _renewed(self, before: ServedModel, release: str) -> ServedModel:
         """The release that the server has now. Threads that find out together ask once."""
         with self._lock:
             if self._served is before or self._served.description.release == before.description.release:
                 for wait in (*WAITS, 0):
-                    told = self._described()
-                    if told.release == release:
+                    description = self._described()
+                    if description.release == release:
                         break
-                    time.sleep(wait)  # another worker has answered, who is yet to turn
-                served = ServedModel(self._connection, told, told.threshold, patient=True)
-                self._become(self._with_wanted(served))
+                    time.sleep(wait)  # a worker answered that still has the old release
+                served = ServedModel(self._connection, description, description.threshold, patient=True)
+                self._become(self._move(served))
             return self._served
 
     def _become(self, served: ServedModel) -> None:
         self._served = served
         self._keep_schema(served.description.domain)
 
-    def _with_wanted(self, served: ServedModel) -> ServedModel:
-        """With the threshold that was asked for, which stays when a release is replaced."""
-        if self._wanted is None:
-            return served
-        rule, value = self._wanted
-        return served.with_threshold(value if rule == "score" else _threshold_for(served, value))
-
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
-        wanted = ("target_fpr", target_fpr) if score is None else ("score", float(score))
-
-        def moved(served: ServedModel) -> ServedModel:
-            return served.with_threshold(float(score) if score is not None else _threshold_for(served, target_fpr))
+        def move(served: ServedModel) -> ServedModel:
+            return served.with_threshold(_threshold_for(served, target_fpr) if score is None else float(score))
 
         with self._lock:
-            served = self.steadily(moved)
-            self._wanted = wanted
-            self._become(served)
+            self._become(self.retry_on_replaced_model(move))
+            self._move = move  # also for releases to come
 
     def _fitted_domain(self) -> Domain:
         return self._served.description.domain
@@ -258,35 +272,16 @@ class Client(ScoresPoints):
     def _threshold(self) -> float | None:
         return self._served._threshold()  # noqa: SLF001 - its sister
 
-    def _features_of(self, X: Any) -> Any:
-        return self._served._features_of(X)  # noqa: SLF001
-
-    def _check_points(self, X: Any) -> Domain:
-        return self._served._check_points(X)  # noqa: SLF001
-
-    def _name(self) -> str:
-        return self._served._name()  # noqa: SLF001
-
-    def _estimator_like(self) -> Any:
-        return self._served._estimator_like()  # noqa: SLF001
-
 
 def _models(connection: Connection) -> list[dict[str, Any]]:
     found = connection.get("/v1/models").json().get("models")
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ServerError("the server did not tell its models; is it a dpoutlier server?")
+        raise ServerError("the server returned no list of models.", remedy="Is it a dpoutlier server?")
     return found
 
 
 def _threshold_for(served: ServedModel, target_fpr: Any) -> float | None:
-    """The server's threshold, or its refusal as the error that a model raises here."""
-    none_bought = served.description.target_fpr is None
-    number = 0.5 if none_bought else checked_share(target_fpr=target_fpr)
-    try:
-        return served.threshold_for(number)
-    except ServerError as error:
-        if error.status != 400:
-            raise
-        kind = ThresholdNotSetError if none_bought else InvalidParameterError
-        text = str(error).removeprefix("target_fpr: ")
-    raise kind(text)
+    """The server's threshold; the errors are those of a loaded model."""
+    if served.description.target_fpr is None:
+        raise ThresholdNotSetError.no_histogram(merged=served.description.statement.merged is not None)
+    return served.threshold_for(checked_share(target_fpr=target_fpr))

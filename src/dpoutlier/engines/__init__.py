@@ -1,1 +1,1 @@
-"""Tables that are not in memory. One file for each engine, one line in ``registry``; ``expressions`` are what all engines share."""
+"""Tables in a query engine (Polars, DuckDB, Dask, Spark): the same positions and cells, computed where the rows are."""
