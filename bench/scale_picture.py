@@ -14,7 +14,8 @@ import polars as pl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-from dpoutlier.engines.frames import lazy_frame
+from dpoutlier.engines.expressions.values import value_frame
+from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.trees import Trees
@@ -51,11 +52,11 @@ def lazy_frames(path: Path) -> None:
         "DuckDB": duckdb.connect().read_parquet(str(path)).project(", ".join(NAMES)),
     }
     for engine, native in frames.items():
-        frame = lazy_frame(native)
-        rows = InEngine(frame, dict(frame.collect_schema()), domain)
+        found = query_engine_of(native)
+        rows = InEngine(value_frame(*found.plain(native, found.schema(native)), domain), domain, found)
         for name, partition in partitions.items():
             for way, count in (
-                ("expression", rows.counts_by_expression),
+                ("expression", rows.counts_by_query),
                 ("stream", lambda p, rows=rows: rows._streamed().counts(p, 2)),
             ):
                 times = []

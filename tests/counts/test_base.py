@@ -141,7 +141,7 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     bins = {"bins", "axes", "sizes"}
     held = {"forest": trees, "marginals": {*bins, "first"}}.get(kind, bins)
     assert set(vars(model.partition)) == held
-    made = {"labels", "scales", "axes", "missing_positions", "bought"}
+    made = {"labels", "scales", "axes", "lines", "bought"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)
     model.partition.tally(Rows(ROWS, model.domain)[:], exact)

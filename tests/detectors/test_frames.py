@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 import dpoutlier
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, FittedDetector, load, secrets_may_travel
-from dpoutlier.detectors import frames
-from dpoutlier.engines import streams
+from dpoutlier.engines import base
+from dpoutlier.engines import duckdb as duckdb_engine
 from dpoutlier.engines.spark import map_in_arrow
 from dpoutlier.exceptions import InvalidParameterError, PointsError, SecretError
 from spark_session import executors
@@ -140,7 +140,7 @@ def same(result, table, detector):
 @pytest.mark.parametrize("detector", DETECTORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_those_of_the_table_to_the_bit(kind, detector, fitted, tmp_path, monkeypatch):
-    monkeypatch.setattr(streams, "BATCH", 4000)
+    monkeypatch.setattr(base, "BATCH", 4000)
     make, back = KINDS[kind]
     frame = make(TABLE, tmp_path)
     scored = fitted[detector].score_frame(frame)
@@ -339,8 +339,8 @@ def test_a_relation_of_the_default_connection_scores_too(fitted):
 
 
 def test_a_relation_of_an_unknown_connection_is_refused_at_once(fitted, monkeypatch):
-    monkeypatch.setattr(frames, "_connection", lambda _: duckdb.default_connection())
-    with pytest.raises(TypeError, match="does not tell to which connection"):
+    monkeypatch.setattr(duckdb_engine, "_connection", lambda _: duckdb.default_connection())
+    with pytest.raises(TypeError, match="does not say to which connection"):
         fitted["basic"].score_frame(duckdb_of(TABLE, None))
 
 

@@ -1,109 +1,35 @@
 """Every engine puts every value into the same cell, to the bit, and what it counts is what our kernels count."""
 
-import narwhals.stable.v2 as nw
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive
-from dpoutlier.engines.cells import GridWords, cells_of, word
-from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
-from dpoutlier.engines.places import position, positions
-from dpoutlier.engines.values import BLANKS, value_frame
-from dpoutlier.features.axes import MISSING
+from dpoutlier.engines.expressions.cells import GridWords, cells_of, word
+from dpoutlier.engines.expressions.positions import positions
+from dpoutlier.engines.expressions.values import BLANKS
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees
-from dpoutlier.tables import convert as tables
-from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 from dpoutlier.trusted.in_engine import counted
-from lazy_frames import EMBEDDED, ENGINES, SPECIAL, around_edges, lazy
-
-BOUNDS = [(-0.3, 1.7), (0.0, 1.0), (-1e308 / 2, 1e308 / 3), (1e-300, 3e-290), (-5.0, -4.999999999999), (0.1, 1e6)]
-EAGER = ["pandas", "polars eager", "pyarrow"]
-
-
-def eager(engine, table):
-    match engine:
-        case "pandas":
-            return nw.from_native(table.to_pandas())
-        case "polars eager":
-            return nw.from_native(pl.from_arrow(table))
-        case "pyarrow":
-            return nw.from_native(table)
-    raise AssertionError(engine)
-
-
-def frame_of(engine, table, domain, request=None):
-    """The values of a table, after its first column, which numbers the rows: engines may reorder them."""
-    frame = eager(engine, table) if engine in EAGER else plain(lazy(engine, table, request))
-    first = frame.collect_schema().names()[0]
-    frame = frame.rename({first: "row"}) if first != "row" else frame
-    return value_frame(frame, dict(frame.collect_schema()), domain, "row")
-
-
-def plain(native):
-    return lazy_frame(plain_frame(native, dict(lazy_frame(native).collect_schema()))[0])
-
-
-def values_of(engine, table, domain, request):
-    """The values alone."""
-    frame = plain(lazy(engine, table.drop_columns(["row"]), request))
-    return value_frame(frame, dict(frame.collect_schema()), domain)
-
-
-def arrow(frame):
-    return collected(frame) if isinstance(frame, nw.LazyFrame) else frame.to_arrow()
-
-
-def positions_in(frame, domain):
-    table = arrow(frame.select("row", *positions(domain)))
-    found = np.column_stack([table.column(position(j)).to_numpy() for j in range(domain.n_features)])
-    return found[np.argsort(table.column("row").to_numpy())]
-
-
-def rows_of(table, domain):
-    return Rows(tables.values(table.drop_columns(["row"]), domain), domain)
-
-
-def numbered(columns):
-    return pa.table({"row": np.arange(len(next(iter(columns.values())))), **columns})
-
-
-def edge_table():
-    """For each of the bounds a column of values that lie at edges of 2, 3, 5, 7 and 10 bins, beside them, or nowhere."""
-    columns = {}
-    for j, (lower, upper) in enumerate(BOUNDS):
-        near = [around_edges(lower, upper, bins) for bins in (2, 3, 5, 7, 10)]
-        values = np.concatenate([*near, SPECIAL, [np.nan]])
-        columns[f"x{j}"] = pa.array(values, mask=np.arange(len(values)) == len(values) - 1)
-    return numbered(columns)
-
-
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("engine", [*ENGINES, *EAGER])
-def test_a_value_at_an_edge_or_beside_it_lies_where_the_definition_says(engine, missing, request):
-    table = edge_table()
-    d = len(BOUNDS)
-    domain = Domain(
-        *map(tuple, zip(*BOUNDS)), tuple(f"x{j}" for j in range(d)), missing=(True,) * d if missing else None
-    )
-    found = positions_in(frame_of(engine, table, domain, request), domain)
-    for j, (lower, upper) in enumerate(BOUNDS):
-        values = table.column(f"x{j}").to_pylist()
-        for value, at in zip(values, found[:, j], strict=True):
-            if value is None or value != value:
-                assert at == (MISSING if missing else 0)
-            else:
-                assert at == min(naive.position(value, lower, upper), MISSING - missing), (value, lower, upper)
-
+from lazy_frames import (
+    EAGER,
+    EMBEDDED,
+    ENGINES,
+    SPECIAL,
+    around_edges,
+    arrow,
+    frame_of,
+    numbered,
+    positions_in,
+    rows_of,
+    values_of,
+)
 
 TEXTS = ["x", "y", "2", "é", "nan", "NaN", "", " ", "other", "X", "2.0", "true", None]
 LEVELS = {
@@ -222,7 +148,7 @@ def test_each_row_lies_in_the_cells_of_the_partition(engine, name, request):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_counts_what_the_kernel_counts(engine, name, request):
     table, partition = mixed_table(), PARTITIONS[name]
-    found = counted(values_of(engine, table, MIXED, request), MIXED, partition)
+    found = counted(*values_of(engine, table, MIXED, request), MIXED, partition)
     wanted = count_rows([rows_of(table, MIXED)], partition)
     assert np.array_equal(found.ids, wanted.ids)
     assert np.array_equal(found.counts, wanted.counts)
@@ -288,7 +214,7 @@ def test_numbers_as_large_as_a_word_may_be_are_exact(engine, request):
     values = np.array([(short + k) / 2**32 for k in (-1, 0, 1)] + [1 - 2.0**-32, 1 - 2.0**-24])
     table = numbered(dict.fromkeys(("a", "b", "c"), values))
     for partition in (grid, Grid.of([bins, bins, 2], domain.axes)):
-        found = counted(values_of(engine, table, domain, request), domain, partition)
+        found = counted(*values_of(engine, table, domain, request), domain, partition)
         wanted = count_rows([rows_of(table, domain)], partition)
         assert cell_numbers(found.ids) == cell_numbers(wanted.ids)
 

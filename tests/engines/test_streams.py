@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import cloudpickle
 
-from dpoutlier.engines import streams
-from dpoutlier.engines.kinds import Engine, engine_of
+from dpoutlier.engines import base
+from dpoutlier.engines.registry import ENGINES, engine_of
 from dpoutlier.engines.spark import _each_batch, _Pickled, map_in_arrow
-from dpoutlier.engines.streams import arrow_batches
 from dpoutlier.exceptions import InvalidParameterError
 
 TABLE = pa.table(
@@ -41,19 +40,20 @@ def files(tmp_path):
 
 
 FRAMES = {
-    Engine.POLARS: lambda files: pl.scan_parquet(files / "*.parquet"),
-    Engine.DUCKDB: lambda files: duckdb.connect().read_parquet(f"{files}/*.parquet"),
-    Engine.DASK: dd.read_parquet,
-    Engine.ARROW: ds.dataset,
+    "Polars": lambda files: pl.scan_parquet(files / "*.parquet"),
+    "DuckDB": lambda files: duckdb.connect().read_parquet(f"{files}/*.parquet"),
+    "Dask": dd.read_parquet,
+    "Arrow": ds.dataset,
 }
 
 
 @pytest.mark.parametrize("engine", FRAMES)
 def test_batches_hold_the_rows_once_and_in_order(engine, files, monkeypatch):
-    monkeypatch.setattr(streams, "BATCH", 600)
+    monkeypatch.setattr(base, "BATCH", 600)
     frame = FRAMES[engine](files)
-    assert engine_of(frame) is engine
-    batches = list(arrow_batches(frame, NAMES))
+    found = engine_of(frame)
+    assert found.name == engine
+    batches = list(found.batches(frame, NAMES))
     assert len(batches) > 4
     assert all(isinstance(batch, pa.Table) and batch.column_names == NAMES for batch in batches)
     assert [row for batch in batches for row in batch.to_pylist()] == TABLE.select(NAMES).to_pylist()
@@ -76,7 +76,7 @@ def test_a_dataset_of_any_kind_is_read_as_it_would_be_whole(kind, files):
     ds.write_dataset(TABLE, files / "csv", format="csv")
     pq.write_table(TABLE.drop(["a"]), files / "less.parquet")
     dataset = DATASETS[kind](files)
-    batches = pa.concat_tables(arrow_batches(dataset, dataset.schema.names))
+    batches = pa.concat_tables(engine_of(dataset).batches(dataset, dataset.schema.names))
     whole = dataset.to_table()
     assert batches.schema.equals(whole.schema)
     assert batches.to_pylist() == whole.to_pylist()
@@ -93,8 +93,10 @@ def test_a_function_travels_without_a_context_too():
 def test_what_is_in_memory_has_no_engine():
     for table in (TABLE, TABLE.to_pandas(), pl.from_arrow(TABLE), np.eye(2), [[1.0]], None):
         assert engine_of(table) is None
-        with pytest.raises(TypeError, match="cannot be read batch by batch"):
-            arrow_batches(table, ["a"])
+
+
+def test_engines_that_hand_rows_over_are_those_of_this_process():
+    assert [engine.name for engine in ENGINES if hasattr(engine, "batches")] == list(FRAMES)
 
 
 def test_objects_of_python_are_refused_before_any_row_is_read():
@@ -102,7 +104,7 @@ def test_objects_of_python_are_refused_before_any_row_is_read():
         lambda part: pytest.fail("a row was read"), meta={"a": object}
     )
     with pytest.raises(InvalidParameterError, match="column 'a' holds Python objects"):
-        arrow_batches(frame, ["a"])
+        engine_of(frame).batches(frame, ["a"])
 
 
 def worker(table):
@@ -113,7 +115,7 @@ def worker(table):
 class TestSpark:
     def test_a_function_runs_in_the_processes_of_the_executors(self, spark):
         frame = spark.range(0, 10_000, numPartitions=4)
-        assert engine_of(frame) is Engine.SPARK
+        assert engine_of(frame).name == "Spark"
         found = (
             map_in_arrow(frame, worker, pa.schema([("process", pa.int64()), ("rows", pa.int64())]))
             .toArrow()
@@ -122,10 +124,6 @@ class TestSpark:
         assert found["rows"].sum() == 10_000
         assert found["rows"].max() <= 1000
         assert os.getpid() not in set(found["process"])
-
-    def test_rows_stay_where_they_are(self, spark):
-        with pytest.raises(TypeError, match="use map_in_arrow"):
-            arrow_batches(spark.range(10), ["id"])
 
     def test_what_cannot_travel_fails_before_the_job(self, spark):
         lock = threading.Lock()

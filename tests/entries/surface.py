@@ -17,7 +17,7 @@ from walking import members
 
 import dpoutlier
 from dpoutlier.cli.app import app as program
-from dpoutlier.engines.kinds import Engine
+from dpoutlier.engines.registry import ENGINES
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.paths import FORMATS
 
@@ -102,11 +102,11 @@ def _routes(found: list[Any], way: str) -> Iterator[str]:
 
 def sources() -> Iterator[str]:
     """``rows in POLARS``, and all other forms in which a fit takes reference rows."""
-    yield from (f"rows in {engine.name}" for engine in Engine)
+    yield from (f"rows in {engine.name.upper()}" for engine in ENGINES)
     yield from (f"rows in {suffix} files" for suffix in FORMATS)
     yield from (f"rows in a frame of {name}" for name in EAGER if find_spec(name) is not None and _known(name))
     yield from (f"rows in {name}" for name in IN_MEMORY)
-    for package in ("sources", "engines", "trusted"):
+    for package in ("engines", "tables", "trusted"):
         for module in pkgutil.iter_modules([str(Path(dpoutlier.__file__).parent / package)]):
             importlib.import_module(f"dpoutlier.{package}.{module.name}")
     left = [BatchedTable]

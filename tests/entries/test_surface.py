@@ -274,7 +274,7 @@ def test_what_was_looked_up_while_rows_were_read_is_noticed(monkeypatch, tmp_pat
 @pytest.mark.parametrize(
     ("place", "instead"),
     [
-        ("dpoutlier.engines.frames.type_text", str),
+        ("dpoutlier.engines.schema.type_text", str),
         ("dpoutlier.detectors.base.check_text_is_path", lambda text: None),
         ("dpoutlier.trusted.reference.in_silence", lambda read: read()),
     ],

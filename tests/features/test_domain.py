@@ -105,8 +105,7 @@ def test_bounds_and_columns_must_match():
 
 def test_points_outside_are_found():
     domain = Bounds.of(AGE).domain(2, ["age", "bmi"])
-    assert domain.outside(np.array([[0, 10], [121, 20], [50, 80.5]])).tolist() == [
-        [False, False],
-        [True, False],
-        [False, True],
-    ]
+    columns = np.array([[0.0, 121, 50, np.nan, 120, -np.inf], [10, 20, 80.5, 20, np.nan, 20]])
+    assert domain.outside(columns).tolist() == [False, True, True, False, False, True]
+    assert domain.outside([*columns]).tolist() == domain.outside(columns).tolist()
+    assert domain.beyond(1, columns[1]).tolist() == [False, False, True, False, False, False]

@@ -31,7 +31,7 @@ from dpoutlier.client import client as client_module
 from dpoutlier.client import connection as connection_module
 from dpoutlier.client import served as served_module
 from dpoutlier.detectors.fitted import FittedDetector
-from dpoutlier.detectors.frames import batch_scorer, check_columns
+from dpoutlier.detectors.frames import batch_scorer, feature_columns
 from dpoutlier.exceptions import DpoutlierError, ReferenceDataError, SecretError, ServerError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.ledger.anchor import Head, heads_in
@@ -237,7 +237,7 @@ def _scored(path, detector, missing):
     scorer, domain, rows = batch_scorer(detector, missing=missing), detector.fitted_domain(), 0
     with reading(path):
         source = Points([path], domain)
-        features = check_columns(list(source.schema.names), scorer, where=str(path))
+        features = feature_columns(list(source.schema.names), scorer, where=str(path))
         schema = pa.schema([*source.schema, *scorer.arrow_fields()])
         with points_writer(io.BytesIO(), ".csv", schema, []) as write:
             for batch in source:

@@ -31,10 +31,9 @@ from dpoutlier.exceptions import (
     ReferenceDataError,
 )
 from dpoutlier.model.file.archive import read_archive
-from dpoutlier.trusted import engine_people, in_engine
+from dpoutlier.trusted import engine_people, in_engine, on_cluster
 from dpoutlier.trusted import open as opening
 from dpoutlier.trusted import reference as reading
-from dpoutlier.trusted import spark as on_spark
 from dpoutlier.trusted.reference import in_silence
 
 ROWS = np.random.default_rng(0).uniform(0, 1, (200, 2))
@@ -141,7 +140,7 @@ def test_the_charge_is_on_disk_before_the_first_read_of_rows(tmp_path, monkeypat
         seen[number] += 1
         return in_silence(read)
 
-    for module in (reading, opening, in_engine, engine_people, on_spark):
+    for module in (reading, opening, in_engine, engine_people, on_cluster):
         monkeypatch.setattr(module, "in_silence", watched, raising=module in {reading, opening, in_engine})
     for name, (rows, more) in sources(tmp_path).items():
         path = tmp_path / f"{name}.ledger"

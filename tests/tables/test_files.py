@@ -342,9 +342,9 @@ FILES = {
             BOUNDS,
             "'a' has type Float64 in .*good.parquet and String in .*texts.parquet",
         ),
-        ("", ["good.parquet", "more.parquet"], (0, 1), "more.parquet has a column 'c', and .*good.parquet has not"),
+        ("", ["good.parquet", "more.parquet"], (0, 1), "more.parquet has a column 'c' that .*good.parquet lacks"),
         ("twice.parquet", ["twice.parquet"], BOUNDS, "twice.parquet has more than one column named 'a'"),
-        ("", ["broken.parquet", "good.parquet"], BOUNDS, "broken.parquet is no Parquet file, or it is damaged"),
+        ("", ["broken.parquet", "good.parquet"], BOUNDS, "broken.parquet is not a Parquet file, or it is damaged"),
         ("*", ["good.parquet", "rows.csv"], BOUNDS, "good.parquet and .*rows.csv have different formats"),
         ("*.csv", ["rows.csv", "wide.csv"], (0, 1), "wide.csv and .*rows.csv have not the same columns"),
         ("line.csv", ["line.csv"], (0, 1), "the first line of .*line.csv holds numbers"),
@@ -366,7 +366,7 @@ def test_bad_files_are_named_before_a_row_is_read(source, files, bounds, message
 def test_a_folder_among_the_files_is_not_left_out_in_silence(folder, tmp_path):
     pq.write_table(made(), tmp_path / "rows.parquet")
     (tmp_path / "more.parquet").mkdir()
-    with pytest.raises(InvalidParameterError, match=r"more\.parquet is no file"):
+    with pytest.raises(InvalidParameterError, match=r"more\.parquet is not a regular file"):
         DPMarginals(1, features=BOUNDS).fit(tmp_path)
 
 

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds
-from dpoutlier.engines.frames import collected, lazy_frame, plain_frame
-from dpoutlier.engines.spark import executors_have
-from dpoutlier.engines.values import value_frame
+from dpoutlier.engines.expressions.values import value_frame
+from dpoutlier.engines.registry import ENGINES as REGISTERED
+from dpoutlier.engines.registry import query_engine_of
+from dpoutlier.engines.spark import SparkEngine
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, UnsafeWarning
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.encode import arrays_of
 from dpoutlier.model.file.version_1 import content_of
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted import in_engine
-from dpoutlier.trusted import spark as on_spark
 from dpoutlier.trusted.engine_people import kept_frame
 from dpoutlier.trusted.reference import UNREADABLE, in_silence, read_reference
 from lazy_frames import EMBEDDED, ENGINES, SPECIAL, lazy
@@ -128,11 +128,15 @@ def test_of_a_grid_only_counts_of_occupied_cells_come_back(engine, request, monk
     """The engine hands over one row for each occupied cell, and no reference row."""
     came = []
 
-    def watched(frame):
-        came.append(collected(frame))
-        return came[-1]
+    def watched(run):
+        def of_query(self, query):
+            came.append(run(self, query))
+            return came[-1]
 
-    monkeypatch.setattr(in_engine, "collected", watched)
+        return of_query
+
+    for kind in {type(one) for one in REGISTERED if hasattr(one, "run")}:
+        monkeypatch.setattr(kind, "run", watched(kind.run))
     monkeypatch.setattr(in_engine.InEngine, "_streamed", pytest.fail)
     table = patients()
     detector = fitted("grid", lazy(engine, table, request))
@@ -159,9 +163,10 @@ def kept_in_memory(table, domain, most):
 
 def kept_in_engine(engine, table, domain, most, request=None):
     native = lazy(engine, table, request)
-    native, types = plain_frame(native, dict(lazy_frame(native).collect_schema()))
-    frame = value_frame(lazy_frame(native), types, domain, "x2")
-    kept = collected(kept_frame(frame, domain, "x2", types["x2"], most))
+    found = query_engine_of(native)
+    plain, types = found.plain(native, found.schema(native))
+    frame = value_frame(plain, types, domain, "x2")
+    kept = found.run(kept_frame(frame, domain, "x2", types["x2"], most))
     found = np.column_stack([np.asarray(kept.column(name).to_numpy(), np.float64) for name in ("v0", "v1")])
     return sorted(tuple(row) for row in np.nan_to_num(found, nan=7e77).tolist())
 
@@ -352,7 +357,7 @@ def test_what_an_engine_says_of_a_row_is_withheld(engine, detector, request):
 
 
 def test_a_lazy_frame_of_an_unknown_engine_is_refused(monkeypatch):
-    monkeypatch.setattr("dpoutlier.engines.frames.engine_of", lambda _: None)
+    monkeypatch.setattr("dpoutlier.engines.registry.engine_of", lambda _: None)
     with pytest.raises(InvalidParameterError, match="a lazy frame of polars was passed"):
         DPGridKNN(epsilon=1, features=(0, 1), bins=3).fit(pl.LazyFrame({"x": [0.5]}))
 
@@ -408,8 +413,8 @@ def test_an_interrupted_query_is_an_interrupt():
 
 @pytest.mark.parametrize("detector", ["grid", "forest", "marginals"])
 def test_spark_without_dpoutlier_on_the_executors_counts_by_expressions(spark, detector, monkeypatch):
-    monkeypatch.setattr(on_spark, "executors_have", lambda session, name: False)
-    monkeypatch.setattr(on_spark, "map_tables", pytest.fail)
+    monkeypatch.setattr(SparkEngine, "workers_have", lambda *given: False)
+    monkeypatch.setattr(SparkEngine, "map_tables", pytest.fail)
     table = patients(300)
     assert released(fitted(detector, spark.createDataFrame(table))) == released(fitted(detector, table))
 
@@ -418,16 +423,17 @@ def test_spark_without_dpoutlier_on_the_executors_counts_by_expressions(spark, d
 def test_what_needs_dpoutlier_on_the_executors_of_spark_is_refused_before_any_row_is_read(
     spark, more, monkeypatch, request
 ):
-    monkeypatch.setattr(on_spark, "executors_have", lambda session, name: False)
-    with pytest.raises(InvalidParameterError, match="on Spark needs dpoutlier on the executors"):
+    monkeypatch.setattr(SparkEngine, "workers_have", lambda *given: False)
+    with pytest.raises(InvalidParameterError, match="on Spark needs dpoutlier on the workers"):
         DPMarginals(epsilon=1, **{"features": (0, 9), "bins": 3, **more}).fit(
             never_read("spark", {"x": NUMBER}, request)
         )
 
 
 def test_the_probe_of_spark_tells_what_is_there_from_what_is_not(spark):
-    assert executors_have(spark, "dpoutlier")
-    assert not executors_have(spark, "no_such_module")
+    frame = spark.range(1)
+    assert SparkEngine().workers_have(frame, "dpoutlier")
+    assert not SparkEngine().workers_have(frame, "no_such_module")
 
 
 def test_objects_of_dask_are_refused_before_any_row_is_read():

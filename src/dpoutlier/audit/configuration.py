@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier._warn import nothing_to_protect
-from dpoutlier.audit.frames import ENGINES, engine_frame
+from dpoutlier.audit.engine_frame import ENGINES, engine_frame
 from dpoutlier.detectors.load import load
 from dpoutlier.detectors.registry import DETECTOR_NAMES, detector_class
 from dpoutlier.exceptions import InvalidParameterError

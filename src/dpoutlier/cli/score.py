@@ -162,11 +162,11 @@ def _run(
 
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
-    from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
+    from dpoutlier.detectors.frames import batch_scorer, feature_columns  # noqa: PLC0415
 
     scorer, domain = batch_scorer(detector, missing=missing.value), detector.fitted_domain()
     source = Points(points, domain)
-    features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
+    features = feature_columns(list(source.schema.names), scorer, where=str(source.files[0]))
     scored = ScoreResult(top, source, scorer.names, features if domain.names else [])
     if output is None:
         for _ in _scored_batches(source, scorer, features, top):

@@ -19,7 +19,7 @@ from dpoutlier.client.description import Description
 from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.client.served import WAITS, ReplacedError, ServedModel
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.engines.kinds import engine_of
+from dpoutlier.engines.registry import engine_of
 from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.statement import PrivacyStatement

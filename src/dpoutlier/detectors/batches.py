@@ -76,7 +76,7 @@ class BatchScorer:
             return None
         added: dict[str, NDArray[Any]] = {self.score: scores}
         if self.outside is not None:
-            added[self.outside] = self._outside(columns) if block is None else self._outside_of(block)
+            added[self.outside] = self.detector.fitted_domain().outside(columns if block is None else block)
         if self.prediction is not None:
             added[self.prediction] = self.detector.labels(scores)
         return ScoredBatch(added, known)
@@ -91,18 +91,6 @@ class BatchScorer:
             if not domain.has_missing_cell(j):
                 missing |= np.isnan(column)
         return ~missing if missing.any() else None
-
-    def _outside(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-        domain, outside = self.detector.fitted_domain(), np.zeros(len(columns[0]), bool)
-        for column, lower, upper in zip(columns, domain.lower, domain.upper, strict=True):
-            outside |= (column < lower) | (column > upper)
-        return outside
-
-    def _outside_of(self, block: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The same for a small batch, given as one array with a row for each feature."""
-        domain = self.detector.fitted_domain()
-        lower, upper = np.array(domain.lower)[:, np.newaxis], np.array(domain.upper)[:, np.newaxis]
-        return np.asarray(((block < lower) | (block > upper)).any(axis=0))
 
     def arrow(self, features: Any, first: int | None = None, *, whole: bool = False) -> list[Any]:
         """The columns to add, as Arrow arrays."""

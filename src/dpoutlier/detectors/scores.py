@@ -177,7 +177,7 @@ class ScoresPoints(ABC):
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Which points have a value outside the bounds; they were scored as if it lay on the bound."""
         X = self._features_of(X)
-        return np.asarray(self._check_points(X).outside(self.points(X)).any(axis=1))
+        return self._check_points(X).outside(self.points(X).T)
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
         """``outlier_scores`` of one point, given by the names of its features; for streams.

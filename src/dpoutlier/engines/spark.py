@@ -1,17 +1,89 @@
-"""Functions of Arrow tables that Spark runs where its rows are. The only module that imports pyspark, and only when it is used."""
+"""Spark: data frames on a cluster, and functions of Arrow tables that it runs where their rows are."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["add_in_arrow", "arrow_schema", "executors_have", "map_in_arrow", "map_tables"]
+from dpoutlier.engines.base import AddedColumns, ClusterEngine, append_columns, is_instance
+from dpoutlier.engines.schema import is_text
+from dpoutlier.exceptions import InvalidParameterError
+
+if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
+
+__all__ = ["ENGINE", "map_in_arrow"]
 
 PROBES = 4  # tasks that look for a module
 MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."
+
+
+class SparkEngine(ClusterEngine):
+    """Frames that are ``pyspark.sql.DataFrame``, of Spark Connect too."""
+
+    name = "Spark"
+    ignores_case = True
+    how_to_install = "Install it where Spark's Python workers run, or send it with the job (spark.archives)"
+
+    def holds(self, table: Any) -> bool:
+        classic = is_instance(table, "pyspark.sql", "DataFrame")
+        return classic or is_instance(table, "pyspark.sql.connect.dataframe", "DataFrame")
+
+    def check(self, frame: Any, types: Mapping[str, Any]) -> None:  # noqa: ARG002 - its columns may have any types
+        if frame.isStreaming:
+            raise InvalidParameterError(
+                "a Spark stream was passed, which has no end; fit on a frame, then score the stream."
+            )
+
+    def plain(self, frame: Any, types: Mapping[str, Any]) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:
+        """Text loses its collation. To Spark, what follows a dot in a name is a part of a column."""
+        import narwhals.stable.v2 as nw  # noqa: PLC0415
+
+        plain = {f"x{j}": dtype for j, dtype in enumerate(types.values())}
+        chosen = [f"{name} COLLATE UTF8_BINARY AS {name}" if is_text(dtype) else name for name, dtype in plain.items()]
+        return nw.from_native(frame.toDF(*plain).selectExpr(*chosen)), plain
+
+    def with_columns(self, frame: Any, added: AddedColumns) -> Any:
+        """Batch by batch on the executors."""
+        new = _imported("pyspark.sql.pandas.types").from_arrow_schema(_imported("pyarrow").schema(added.fields()))
+        schema = _imported("pyspark.sql.types").StructType([*frame.schema.fields, *new.fields])
+        plain = frame.toDF(*(f"x{j}" for j in range(len(frame.columns))))  # a name may hold a dot
+        return map_in_arrow(plain, partial(_added, added, list(frame.columns)), schema)
+
+    def workers_have(self, frame: Any, module: str) -> bool:
+        """Asks those workers that get one of a few tasks."""
+
+        def look(batches: Iterator[Any]) -> Iterator[Any]:  # travels by value: all it needs is imported there
+            from importlib.util import find_spec  # noqa: PLC0415
+
+            import pyarrow as pa  # noqa: PLC0415
+
+            for batch in batches:
+                yield pa.RecordBatch.from_pydict({"found": [find_spec(module) is not None] * len(batch)})
+
+        tasks = frame.sparkSession.range(0, PROBES, numPartitions=PROBES)
+        try:
+            found = tasks.mapInArrow(look, "found boolean").toArrow()
+        except Exception:  # noqa: BLE001 - no Python there at all, or no pyarrow
+            return False
+        return all(found.column("found").to_pylist())
+
+    def map_tables(self, frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
+        import pyarrow as pa  # noqa: PLC0415
+
+        travelling = _Pickled(function)
+        if isinstance(schema, pa.Schema):
+            schema = _imported("pyspark.sql.pandas.types").from_arrow_schema(schema)
+        context = getattr(frame.sparkSession, "_sc", None)  # Spark Connect has none
+        shared = travelling if context is None else context.broadcast(travelling)
+        return frame.mapInArrow(_each_batch(shared, sent=context is not None), schema)
+
+
+def _added(added: AddedColumns, names: list[str], table: Any) -> Any:
+    return append_columns(added, table.rename_columns(names))
 
 
 class _Pickled:
@@ -46,36 +118,11 @@ def map_in_arrow(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any
     schema : Spark schema, or Arrow schema
         Of what the function returns.
     """
-    return map_tables(frame, partial(_one_by_one, function), schema)
+    return ENGINE.map_tables(frame, partial(_one_by_one, function), schema)
 
 
 def _one_by_one(function: Callable[[Any], Any], tables: Iterator[Any]) -> Iterator[Any]:
     return map(function, tables)
-
-
-def map_tables(frame: Any, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any) -> Any:
-    """The same where the function takes all batches of a task in turn, and may keep something from one to the next."""
-    import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
-
-    travelling = _Pickled(function)
-    if isinstance(schema, pa.Schema):
-        schema = _imported("pyspark.sql.pandas.types").from_arrow_schema(schema)
-    context = getattr(frame.sparkSession, "_sc", None)  # Spark Connect has none
-    shared = travelling if context is None else context.broadcast(travelling)
-    return frame.mapInArrow(_each_batch(shared, sent=context is not None), schema)
-
-
-def add_in_arrow(frame: Any, function: Callable[[Any], Any], fields: Sequence[Any]) -> Any:
-    """``map_in_arrow`` of a function that keeps all columns and adds some, whose Arrow fields are given."""
-    names = list(frame.columns)
-    added = _imported("pyspark.sql.pandas.types").from_arrow_schema(_imported("pyarrow").schema(fields))
-    schema = _imported("pyspark.sql.types").StructType([*frame.schema.fields, *added.fields])
-    plain = frame.toDF(*(f"x{j}" for j in range(len(names))))  # to Spark, what follows a dot is a part of a column
-    return map_in_arrow(plain, partial(_with_names, function, names), schema)
-
-
-def _with_names(function: Callable[[Any], Any], names: list[str], table: Any) -> Any:
-    return function(table.rename_columns(names))
 
 
 def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -89,25 +136,4 @@ def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterato
     return each
 
 
-def executors_have(session: Any, name: str) -> bool:
-    """Whether Python workers of a cluster can import a module: those that get one of a few tasks. No row is read."""
-
-    def look(batches: Iterator[Any]) -> Iterator[Any]:  # travels by value: all it needs is imported there
-        from importlib.util import find_spec  # noqa: PLC0415
-
-        import pyarrow as pa  # noqa: PLC0415
-
-        for batch in batches:
-            yield pa.RecordBatch.from_pydict({"found": [find_spec(name) is not None] * len(batch)})
-
-    try:
-        found = session.range(0, PROBES, numPartitions=PROBES).mapInArrow(look, "found boolean").toArrow()
-    except Exception:  # noqa: BLE001 - no Python there at all, or no pyarrow
-        return False
-    return all(found.column("found").to_pylist())
-
-
-def arrow_schema(frame: Any, names: Sequence[str] | None = None) -> Any:
-    """The schema of a Spark frame, or of some of its columns, as Arrow sees it in a batch."""
-    chosen = [field for field in frame.schema.fields if names is None or field.name in names]
-    return _imported("pyspark.sql.pandas.types").to_arrow_schema(_imported("pyspark.sql.types").StructType(chosen))
+ENGINE = SparkEngine()

@@ -110,7 +110,7 @@ def value_text(domain: Domain, j: int, values: NDArray[np.float64], given: Any =
             return missing_word(domain, j) if written is None else f"{written} ({missing_word(domain, j)})"
         text = number_text(value) if written is None else written
         bounds = f"{domain.lower[j]:.6g} to {domain.upper[j]:.6g}"
-        return f"{text} (outside {bounds})" if bool(domain.outside(values)[j]) else text
+        return f"{text} (outside {bounds})" if domain.beyond(j, value) else text
     code = None if math.isnan(value) else int(value)
     name = missing_word(domain, j) if code is None else category.names[code]
     declared = code is not None and code < len(category.levels)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dpoutlier._validate import at_least_one, bad
+from dpoutlier.features.lattice import LAST
 
 __all__ = ["LINE", "MISSING", "Axes", "Axis", "axes_from_json", "axes_to_json", "each_axis", "level_position", "plain"]
 
 MOST_LEVELS = 2**16
-MISSING = 2**32 - 1
+MISSING = LAST
 """The position of a missing value on a line that has a cell for it: the last one, which no number then takes."""
 
 

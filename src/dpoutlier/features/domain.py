@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.features import lattice
 from dpoutlier.features.axes import MISSING, Axis, level_position
 from dpoutlier.features.category import Category
+from dpoutlier.features.lattice import LAST, Line, scale
 
 __all__ = ["Domain", "Pair", "check_range"]
 
@@ -43,8 +44,8 @@ class Domain:
     axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
     scales: tuple[float, ...] = field(init=False, repr=False, compare=False)
     """Positions per unit of each feature."""
-    missing_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """Where a missing value of each feature goes: to its own cell, or to the first."""
+    lines: tuple[Line, ...] = field(init=False, repr=False, compare=False)
+    """How values of each feature become positions. A level, which is ``i + 1/2``, has the middle of its part of the lattice."""
     bought: tuple[int, ...] = field(init=False, repr=False, compare=False)
     """The features whose bounds are bought."""
 
@@ -68,15 +69,20 @@ class Domain:
         # All of this is made now, and nothing at first use: what a fit needed of it would depend on the rows. (P5)
         features = range(len(self.lower))
         self._keep("axes", tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in features))
-        self._keep("scales", tuple(map(lattice.scale, self.lower, self.upper)))
-        self._keep("missing_positions", tuple(self._missing_position(j) for j in features))
+        self._keep("scales", tuple(map(scale, self.lower, self.upper)))
+        self._keep("lines", tuple(map(self._line, features)))
         self._keep("bought", tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None))
         self._check_kinds()
 
     def _keep(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
+    def _line(self, j: int) -> Line:
+        axis = self.axes[j]
+        return Line(self.lower[j], self.upper[j], self.scales[j], LAST - axis.missing, self._missing_position(j))
+
     def _missing_position(self, j: int) -> int:
+        """In the cell of missing values, or else in the first one."""
         axis = self.axes[j]
         if not self.has_missing_cell(j):
             return 0
@@ -117,9 +123,23 @@ class Domain:
             lower[j], upper[j] = float(low), float(high)
         return replace(self, lower=tuple(lower), upper=tuple(upper))
 
-    def outside(self, values: NDArray[Any]) -> NDArray[np.bool_]:
-        """Which values of *public* points lie outside the bounds. A level never does."""
-        return np.asarray((values < np.array(self.lower)) | (values > np.array(self.upper)))
+    def outside(self, columns: NDArray[Any] | Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
+        """Which *public* points have a value outside the bounds. A level never lies outside, nor does a missing value.
+
+        ``columns`` has the values of each feature. An array of shape (n_features, n) is compared at once, which is faster for few
+        points; a sequence is compared column by column, which takes less memory.
+        """
+        if isinstance(columns, np.ndarray):
+            low, high = np.array(self.lower)[:, np.newaxis], np.array(self.upper)[:, np.newaxis]
+            return np.asarray(_beyond(columns, low, high).any(axis=0))
+        found = np.zeros(len(columns[0]), np.bool_)
+        for j, column in enumerate(columns):
+            found |= self.beyond(j, column)
+        return found
+
+    def beyond(self, j: int, values: Any) -> Any:
+        """Whether a value of one feature lies outside its bounds, or which of an array do."""
+        return _beyond(values, self.lower[j], self.upper[j])
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -153,6 +173,11 @@ class Domain:
         )
 
 
+def _beyond(values: Any, lower: Any, upper: Any) -> Any:
+    """What "outside the bounds" means, here and in SQL."""
+    return (values < lower) | (values > upper)
+
+
 def axis_of(category: Category | None, *, missing: bool) -> Axis:
     if category is None:
         return Axis(missing=missing)
@@ -166,5 +191,5 @@ def check_range(label: str, lower: float, upper: float) -> None:
         raise bad(f"bounds of {label}", "two finite numbers", (lower, upper))
     if not lower < upper:
         raise bad(f"bounds of {label}", "(lower, upper) with lower < upper", (lower, upper))
-    if not math.isfinite(upper - lower) or not math.isfinite(lattice.scale(lower, upper)):
+    if not math.isfinite(upper - lower) or not math.isfinite(scale(lower, upper)):
         raise bad(f"bounds of {label}", "neither wider than 1e308 nor narrower than 1e-298", (lower, upper))

@@ -1,7 +1,8 @@
 """Count the rows of an array on a grid, straight from its floats: one pass, four rows or four columns at a time.
 
-``bin = floor(floor((x - lower) * scale) * bins / 2**32)``, clipped to 0..bins - 1, is the bin of the lattice position of x: for
-up to 2**21 bins the product is exact in a float, and so are sums of whole numbers below 2**53. A missing value falls into bin 0.
+``floor(floor((x - lower) * scale) * bins / 2**32)``, clipped to 0..bins - 1, is the bin of the position that ``features.lattice``
+defines: for up to 2**21 bins the product is exact in a float, and so are sums of whole numbers below 2**53. A missing value falls
+into bin 0.
 """
 
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel, summing_kernel
+from dpoutlier.kernels.positions import moved
 
 __all__ = ["BLOCK", "LIST_BLOCK", "MOST_BINS", "BinArrays", "count_by_columns", "count_by_rows", "count_column_list"]
 
@@ -29,8 +31,8 @@ class BinArrays(NamedTuple):
 
 @inlined
 def bin_of(value: Any, lower: Any, scale: Any, share: Any, last: Any) -> Any:
-    found = np.floor(np.floor((np.float64(value) - lower) * scale) * share)
-    found = max(0.0, found)  # false for what is no number
+    found = np.floor(np.floor(moved(value, lower, scale)) * share)
+    found = max(0.0, found)  # 0 for NaN
     return min(last, found)
 
 

@@ -1,12 +1,18 @@
-"""Values of one feature as lattice positions: ``floor(clip((x - lower) * scale, 0, last))``; missing ones all have the same."""
+"""Values of one feature as lattice positions, as ``features.lattice`` defines them."""
 
 from typing import Any
 
 import numpy as np
 
-from dpoutlier.kernels.jit import kernel
+from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["fill_positions"]
+__all__ = ["fill_positions", "moved"]
+
+
+@inlined
+def moved(value: Any, lower: Any, scale: Any) -> Any:
+    """A value in units of positions, neither clipped nor rounded down."""
+    return (np.float64(value) - lower) * scale
 
 
 @kernel
@@ -18,10 +24,9 @@ def fill_positions(values: Any, lower: float, scale: float, last: float, absent:
     missing = 0
     for i in range(out.shape[0]):
         value = np.float64(values[i])
-        moved = (value - lower) * scale
-        above = max(0.0, moved)  # false for what is no number
+        above = max(0.0, moved(value, lower, scale))  # 0 for NaN
         out[i] = np.uint32(min(last, above))
-        missing += value != value  # noqa: PLR0124 - true for what is no number
+        missing += value != value  # noqa: PLR0124 - true for NaN
     if missing > 0 and absent > 0:
         for i in range(out.shape[0]):
             if np.isnan(values[i]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 from pydantic_core import to_json
 
 from dpoutlier.explain.explanation import Explanation
@@ -18,7 +17,7 @@ __all__ = ["explanations_body"]
 def explanations_body(served: Served, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
     found = served.detector.explain(values)
-    outside = np.asarray(served.domain.outside(np.stack(points.columns, axis=1)).any(axis=1))
+    outside = served.domain.outside(points.columns)
     labels = served.detector.labels(found.scores).tolist() if served.detector.has_threshold() else None
     content = {
         "model": served.name,

@@ -1,14 +1,13 @@
-"""Where a value lies, in SQL: the position of a number, the number of a level. As ``rows`` and ``category`` have it, to the bit."""
+"""The position of a number and the number of a level, in SQL: to the bit as ``features.lattice`` and ``category`` define them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from dpoutlier.features.axes import MISSING
+from dpoutlier.engines.sql_text import exact, literal, quoted
 from dpoutlier.features.category import NO_NUMBER, TRUTH, Category, text_of
 from dpoutlier.features.domain import Domain
-from dpoutlier.sql.text import exact, literal, quoted
 
 __all__ = ["complete", "outside", "place", "places", "values"]
 
@@ -78,11 +77,11 @@ def places(domain: Domain) -> Iterator[str]:
 
 
 def _position(domain: Domain, j: int) -> str:
-    """Clipped to the bounds first: the same positions, and no sum or product can overflow."""
-    lower, upper, scale = exact(domain.lower[j]), exact(domain.upper[j]), exact(domain.scales[j])
-    last = exact(MISSING - domain.has_missing_cell(j))
+    """As ``features.lattice`` defines it. A missing value without a cell has no position: its point gets no score."""
+    line = domain.lines[j]
+    lower, upper, scale, last = map(exact, (line.lower, line.upper, line.scale, line.last))
     found = f"CAST(floor(least((least(greatest(x{j}, {lower}), {upper}) - {lower}) * {scale}, {last})) AS BIGINT)"
-    return f"CASE WHEN x{j} IS NULL THEN {MISSING if domain.has_missing_cell(j) else 'NULL'} ELSE {found} END"
+    return f"CASE WHEN x{j} IS NULL THEN {line.missing if domain.has_missing_cell(j) else 'NULL'} ELSE {found} END"
 
 
 def _level(category: Category, j: int, *, has_cell: bool) -> str:
@@ -116,7 +115,7 @@ def complete(domain: Domain) -> str:
 
 
 def outside(domain: Domain) -> str:
-    """Whether some number lies outside its bounds, from the columns of the points."""
+    """Whether some number lies outside its bounds, as ``Domain.outside`` defines it, from the columns of the points."""
     found = [
         f"{_number(quoted(name))} NOT BETWEEN {exact(domain.lower[j])} AND {exact(domain.upper[j])}"
         for j, name in enumerate(domain.labels)

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from dpoutlier._validate import bad
+from dpoutlier.engines.sql_text import exact, literal, quoted
 from dpoutlier.features.axes import MISSING
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT
 from dpoutlier.sql.members import Bins, Cuts, Levels, Member
 from dpoutlier.sql.places import complete, outside, place, places, values
-from dpoutlier.sql.text import exact, literal, quoted
 
 __all__ = ["ADDED", "check_names", "score_query"]
 

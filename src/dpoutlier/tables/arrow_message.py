@@ -69,7 +69,7 @@ class _Table:
 
 
 def batch_of(metadata: Any) -> Batch:
-    """What the head of a message declares of its batch; ValueError if it is none."""
+    """What the head of a message declares of its batch; ValueError if it is not one."""
     data = memoryview(metadata)
     if len(data) < 4:
         raise ValueError

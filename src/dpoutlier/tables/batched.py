@@ -34,7 +34,7 @@ class BatchedTable(ABC):
         """Arrow tables of some rows each: at every call the same rows in the same order."""
 
     def number_of_rows(self) -> int:
-        """Exact, hence private. By reading them, where nothing tells it sooner."""
+        """Exact, hence private. Reads all rows, unless a subclass knows a faster way."""
         return sum(len(batch) for batch in self.batches())
 
     def without(self, name: str) -> Self:
@@ -81,7 +81,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 
 
 def not_a_number(name: str, dtype: Any, where: str = "") -> InvalidParameterError:
-    """The error for a column that can be no feature, by its type; to be raised by the caller."""
+    """The error for a column whose type a feature cannot have; the caller raises it."""
     return InvalidParameterError(
         f"column {name!r}{where} has type {type_text(dtype)}; a feature must be a number. Convert or leave it out."
     )

@@ -78,7 +78,7 @@ def column_names(table: Any) -> list[str] | None:
 
 
 def number_of_columns(table: Any) -> int:
-    """Number of columns; refuses what is no table. The messages hold no row and no number of rows."""
+    """Number of columns. Refuses anything that is not a table, with a message that shows neither a row nor the number of rows."""
     if isinstance(table, BatchedTable):
         check_types(table.types().items())
         n_columns = len(table.names)
@@ -92,7 +92,7 @@ def number_of_columns(table: Any) -> int:
 
 
 def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64]]:
-    """The columns as float64. What is no number, or does not parse as one, is NaN.
+    """The columns as float64. A value that is not a number, or text that does not parse as one, becomes NaN.
 
     Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
     """
@@ -205,8 +205,8 @@ def points_rows(table: Any, domain: Domain) -> Rows:
 def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: bool = True) -> PointsError:
     """What to say of points that miss a value. They are public, so the first bad value is shown.
 
-    ``first`` is the number of the table's first row; None where it is a part of a larger one and nobody knows which. Only of a
-    ``whole`` table it is told how many values are missing.
+    ``first`` is the number of the table's first row; None if the table is a part of a larger one and nobody knows which. Only for a
+    ``whole`` table, the message says how many values are missing.
     """
     for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
         missing = np.flatnonzero(np.isnan(column))
@@ -255,7 +255,7 @@ def _lazy_names(table: Any) -> list[str]:
 
 
 def _frame(table: Any) -> nw.DataFrame[Any]:
-    """The frame behind narwhals; refuses a schema that holds no numbers. The schema is public."""
+    """The table as a frame of narwhals. Refuses columns that cannot be features, by the schema, which is public."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     try:
@@ -270,7 +270,7 @@ def _frame(table: Any) -> nw.DataFrame[Any]:
 
 
 def check_types(types: Iterable[tuple[str, Any]]) -> None:
-    """Refuse types that hold no numbers and no levels."""
+    """Refuse types that hold neither numbers nor levels."""
     for name, dtype in types:
         if dtype.is_temporal() or dtype.is_nested():
             raise not_a_number(name, dtype)
@@ -335,7 +335,7 @@ def _objects(series: nw.Series[Any]) -> list[Any]:
 def _object(value: Any) -> Any:
     try:
         return value.as_py()
-    except Exception:  # noqa: BLE001 - what has no Python value is no number
+    except Exception:  # noqa: BLE001 - a value without a Python equivalent is not a number
         return None
 
 
@@ -410,7 +410,7 @@ def _middle(code: int | None) -> float:
 
 
 def _number(value: Any) -> float:
-    """A value as a float; NaN for whatever is no number. No value can make this fail."""
+    """A value as a float; NaN if it is not a number. No value can make this fail."""
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     if isinstance(text, str) and not NUMBER.fullmatch(text):
         return np.nan
@@ -425,7 +425,7 @@ def _number(value: Any) -> float:
 
 
 def _warns(value: Any) -> bool:
-    """What numpy makes a number of with a warning is none: it has several parts, or is masked."""
+    """Whether numpy would warn when it makes a number of this: it has several parts, or is masked. Then it is not a number."""
     return bool(np.ndim(value)) or np.iscomplexobj(value) or isinstance(value, np.ma.MaskedArray)
 
 

@@ -16,7 +16,7 @@ __all__ = ["DatasetTable", "is_dataset"]
 
 
 def is_dataset(table: Any) -> bool:
-    """Whether this is a data set of pyarrow, which is not imported for the question."""
+    """Whether this is a data set of pyarrow. Does not import pyarrow."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(table, module.Dataset)
 
@@ -51,7 +51,7 @@ class DatasetTable(BatchedTable):
             yield pa.Table.from_batches([batch]).select(self.names)
 
     def _check_types(self) -> None:
-        """Refuse files whose types differ: some would have to be converted, which could fail because of a row, or part a person."""
+        """Refuse files whose types differ: a conversion could fail because of a row, or make two people of one."""
         fragments = self._parquet_fragments()
         if fragments is not None:
             agreed({one.path: types_of(one.physical_schema, self._own(one.physical_schema)) for one in fragments})
@@ -79,9 +79,9 @@ class DatasetTable(BatchedTable):
         return fragments if all(isinstance(one, ds.ParquetFileFragment) for one in fragments) else None
 
     def _of_fragment(self, fragment: Any) -> Iterator[Any]:
-        """One file's rows with the data set's columns: those that its path tells are added, others are missing.
+        """One file's rows with the data set's columns: those that its path names are added, the others are missing.
 
-        A column keeps the type that it has in the file: to convert it could fail because of a row.
+        A column keeps the type that it has in the file: a conversion could fail because of a row.
         """
         import pyarrow as pa  # noqa: PLC0415
         import pyarrow.dataset as ds  # noqa: PLC0415

@@ -17,9 +17,9 @@ __all__ = ["file_table"]
 def file_table(
     path: str | Path | Sequence[str | Path], names: Sequence[str] | None = None, person: str | None = None
 ) -> FileTable:
-    """The named columns of files, of all Parquet files in a folder, or of what a pattern matches; all columns unless told.
+    """The named columns of files: of one, of all Parquet files in a folder, or of those that a pattern matches.
 
-    ``person`` is a column besides, which tells people apart.
+    Without ``names``, all columns are read. ``person`` is an additional column that identifies people.
     """
     given = [path] if isinstance(path, str | Path) else path
     paths = [file for one in given for file in files_of(one)]

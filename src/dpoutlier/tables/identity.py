@@ -1,4 +1,4 @@
-"""By which text a person is known: the values of the column that tells people apart."""
+"""The text that identifies a person, from a value of the person column."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MOST_DIGITS = 400
 
 
 def identity(value: Any) -> str | None:
-    """The text by which a person is known; None for a missing id, and for what can be no id. No value can make this fail.
+    """The text that identifies a person; None for a missing id, or a value that cannot be one. No value can make this fail.
 
-    Two people must not become one, nor one two: either would make a person cost more than is charged. Numbers that are equal are
-    one, whatever their type: 1, 1.0 and Decimal("1.00").
+    Two people must not become one, nor one person two: either would make a person cost more than is charged. Equal numbers are the
+    same id, whatever their type: 1, 1.0 and Decimal("1.00").
 
     >>> identity(" p7 "), identity(1.0), identity("NA")
     ('p7', '1', None)
@@ -56,5 +56,5 @@ def _of_number(value: Any) -> str | None:
         return None  # its digits would fill the memory
     if is_whole(value):
         return str(int(value))
-    numerator, denominator = value.as_integer_ratio()  # fails for what is no number, or infinite
+    numerator, denominator = value.as_integer_ratio()  # fails for NaN and infinity
     return str(numerator) if denominator == 1 else f"{numerator}/{denominator}"

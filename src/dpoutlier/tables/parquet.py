@@ -28,8 +28,8 @@ class ParquetTable(FileTable):
         A file, a pattern such as ``rows/*.parquet``, or a folder, of which all ``*.parquet`` are taken. They are read in the
         order of their names.
     names : sequence of str, optional
-        The columns; all of them unless told, and then every file must have the same. The type of a number may differ from file
-        to file.
+        The columns. Default: all columns, and then every file must have the same ones. The type of a number may differ between
+        files.
     """
 
     def __init__(self, files: str | Path | Sequence[str | Path], names: Sequence[str] | None = None) -> None:
@@ -42,7 +42,7 @@ class ParquetTable(FileTable):
             if names is None and set(schema.names) != set(self.names):
                 more = next(name for name in schema.names if name not in self.names)
                 raise InvalidParameterError(
-                    f"{path} has a column {more!r}, and {self.paths[0]} has not. Give bounds by name, for the columns that all "
+                    f"{path} has a column {more!r} that {self.paths[0]} lacks. Give bounds by name, for the columns that all "
                     "files have."
                 )
         self._types = agreed({path: types_of(schema, self.names) for path, schema in schemas.items()})
@@ -51,7 +51,7 @@ class ParquetTable(FileTable):
         return {name: self._types[name] for name in self.names}
 
     def number_of_rows(self) -> int:
-        """As the files tell it, without reading them."""
+        """From the metadata of the files, without reading the rows."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
 
         return sum(pq.read_metadata(path).num_rows for path in self.paths)
@@ -94,7 +94,7 @@ def parquet_schema(path: Path) -> pa.Schema:
     try:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError):
-        raise InvalidParameterError(f"{path} is no Parquet file, or it is damaged.") from None
+        raise InvalidParameterError(f"{path} is not a Parquet file, or it is damaged.") from None
 
 
 def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:

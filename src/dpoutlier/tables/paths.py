@@ -32,7 +32,7 @@ def files_of(path: str | Path) -> list[Path]:
     """A file; all ``*.parquet`` in a folder; or what a pattern such as ``rows/*.parquet`` matches. Sorted by name, never none."""
     if re.match(r"[A-Za-z0-9]{2,}:/", str(path)):
         raise InvalidParameterError(
-            f"{path} is no path of this machine. Pass a pyarrow.dataset, or a query of an engine, instead."
+            f"{path} is not a path on this machine. Pass a pyarrow.dataset, or a query of an engine, instead."
         )
     path = Path(path).expanduser()
     whole = Path(path)
@@ -70,5 +70,5 @@ def _sorted(paths: list[Path], none: str) -> list[Path]:
         raise InvalidParameterError(f"{none} Give a .csv or .parquet file, a pattern, or a folder with .parquet files.")
     for path in sorted(paths):
         if not path.is_file():
-            raise InvalidParameterError(f"{path} is no file.")
+            raise InvalidParameterError(f"{path} is not a regular file.")
     return sorted(paths)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.features.axes import MISSING
 from dpoutlier.features.domain import Domain
 from dpoutlier.kernels.positions import fill_positions
 
@@ -22,13 +20,6 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, part: slice, /) -> NDArray[np.uint32]: ...
-
-
-@lru_cache(maxsize=8)
-def _map(domain: Domain) -> list[tuple[float, float, float, int]]:
-    """For each feature (lower bound, scale, last position of a number, position of a missing value)."""
-    last = [float(MISSING - axis.missing) for axis in domain.axes]
-    return list(zip(domain.lower, domain.scales, last, domain.missing_positions, strict=True))
 
 
 class MissingValueError(ValueError):
@@ -55,7 +46,6 @@ class Rows:
         self, values: NDArray[Any] | Sequence[NDArray[Any]], domain: Domain, *, complete: bool = False
     ) -> None:
         self.values, self.domain, self.complete = values, domain, complete
-        self.map = _map(domain)
         self.columns = [values[:, j] for j in range(values.shape[1])] if isinstance(values, np.ndarray) else [*values]
 
     def __len__(self) -> int:
@@ -64,9 +54,9 @@ class Rows:
     def __getitem__(self, part: slice, /) -> NDArray[np.uint32]:
         first, last, _ = part.indices(len(self))
         out = np.empty((self.domain.n_features, max(last - first, 0)), np.uint32)
-        for j, (column, to) in enumerate(zip(self.columns, out, strict=True)):
-            lower, scale, top, absent = self.map[j]
-            missing = fill_positions(column[first:last], lower, scale, top, absent, to)
+        for j, (column, line, to) in enumerate(zip(self.columns, self.domain.lines, out, strict=True)):
+            own = (line.lower, line.scale, float(line.last), line.missing)
+            missing = fill_positions(column[first:last], *own, to)
             if missing and self.complete and not self.domain.has_missing_cell(j):
                 raise MissingValueError
         return out.T

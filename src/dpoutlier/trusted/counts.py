@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.features.domain import Domain
+from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.count_grid import (
     LIST_BLOCK,
     MOST_BINS,
@@ -109,9 +110,9 @@ def _straight_from_floats(domain: Domain, partition: Partition) -> bool:
 def _bins(domain: Domain, grid: Grid) -> BinArrays:
     arrays = grid.arrays()
     return BinArrays(
-        lower=np.array(domain.lower),
-        scale=np.array(domain.scales),
-        share=arrays.bins / 2.0**32,
+        lower=np.array([line.lower for line in domain.lines]),
+        scale=np.array([line.scale for line in domain.lines]),
+        share=arrays.bins / float(POSITIONS),
         last=arrays.bins - 1.0,
         stride=arrays.low.astype(np.float64),
     )

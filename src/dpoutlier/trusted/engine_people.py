@@ -8,8 +8,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.engines.places import floor, position, positions, total
-from dpoutlier.engines.values import is_missing, number, plain_text, value
+from dpoutlier.engines.expressions.positions import floor, position, positions, total
+from dpoutlier.engines.expressions.values import is_missing, number, plain_text, value
 from dpoutlier.features.domain import Domain
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted.people import PRIME, factors
@@ -39,7 +39,7 @@ def kept_frame(frame: nw.LazyFrame[Any], domain: Domain, person: str, kind: Any,
 
 
 def _identity(person: str, kind: Any) -> tuple[nw.Expr, nw.Expr]:
-    """What tells people apart, as ``identity`` has it, and whether it does."""
+    """The id of a person, as ``identity`` defines it, and whether the row has one."""
     if kind == nw.Boolean or kind.is_integer() or kind.is_decimal():
         return nw.col(person), ~nw.col(person).is_null()
     if kind.is_float():

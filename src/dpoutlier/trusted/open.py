@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dpoutlier.engines.base import ClusterEngine, LocalEngine
+from dpoutlier.engines.registry import query_engine_of
+from dpoutlier.engines.schema import check_feature_types
 from dpoutlier.model.plan import Plan
 from dpoutlier.tables import convert as tables
 from dpoutlier.trusted.queries import InBlocks, Readings
@@ -14,7 +17,7 @@ __all__ = ["open_reference"]
 
 
 def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> Readings:
-    """The rows that a fit may read: of each person at most so many, if a column tells people apart.
+    """The rows that a fit may read: of each person at most so many, if there is a person column.
 
     ``charge`` is called when all that is public has been checked, and before any row is read.
     """  # (P10)
@@ -26,34 +29,32 @@ def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lamb
 
 
 def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge: Callable[[], None]) -> Readings:
-    from pyarrow import concat_tables  # noqa: PLC0415 - slow to import, and only needed here
-
-    from dpoutlier.engines.frames import check_columns, lazy_frame, plain_frame  # noqa: PLC0415 - an array must not wait for it
-    from dpoutlier.engines.kinds import Engine, engine_of  # noqa: PLC0415
-    from dpoutlier.engines.streams import arrow_batches, check_engine  # noqa: PLC0415
-    from dpoutlier.engines.values import value_frame  # noqa: PLC0415
+    from dpoutlier.engines.expressions.values import value_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
     from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
-    from dpoutlier.trusted.spark import OnSpark, check_executors  # noqa: PLC0415
+    from dpoutlier.trusted.on_cluster import OnCluster, check_workers  # noqa: PLC0415
 
-    engine = engine_of(reference)
-    given, domain = dict(lazy_frame(reference).collect_schema()), plan.domain
-    check_columns(given, domain, person)
-    check_engine(reference, given)
-    reference, types = plain_frame(reference, given)
+    engine, domain = query_engine_of(reference), plan.domain
+    given = engine.schema(reference)
+    check_feature_types(given, domain, person)
+    engine.check(reference, given)
+    plain, types = engine.plain(reference, given)
     person = None if person is None else list(types)[list(given).index(person)]
-    if engine is Engine.SPARK and (domain.bought or plan.target_fpr is not None):
-        check_executors(reference, "to buy bounds" if domain.bought else "a threshold (target_fpr)")
+    if isinstance(engine, ClusterEngine):
+        check_workers(engine, reference, plan)
     # The one conversion: all below sees its result. It reads no row, and refuses what the engine cannot convert. (P9)
-    frame = value_frame(lazy_frame(reference), types, domain, person)
+    frame = value_frame(plain, types, domain, person)
     charge()
-    opened = OnSpark if engine is Engine.SPARK else InEngine
-    if person is None:
-        return opened(frame, domain)
-    if engine is Engine.DASK:  # has no order within groups, and may give rows in another order each time
-        native = frame.to_native()
-        table = in_silence(
-            lambda: concat_tables(arrow_batches(native, list(native.columns)), promote_options="permissive")
-        )
-        return InBlocks(read_reference(table, domain, person, most, are_values=True))
-    return opened(kept_frame(frame, domain, person, types[person], most), domain)
+    if person is not None:
+        if isinstance(engine, LocalEngine) and not engine.fixed_order:
+            return InBlocks(read_reference(_whole(engine, frame), domain, person, most, are_values=True))
+        frame = kept_frame(frame, domain, person, types[person], most)
+    return OnCluster(frame, domain, engine) if isinstance(engine, ClusterEngine) else InEngine(frame, domain, engine)
+
+
+def _whole(engine: LocalEngine, frame: Any) -> Any:
+    """All rows as one Arrow table: where an engine gives them in another order each time, they are read once."""
+    from pyarrow import concat_tables  # noqa: PLC0415 - slow to import, and only needed here
+
+    native, names = frame.to_native(), frame.collect_schema().names()
+    return in_silence(lambda: concat_tables(engine.batches(native, names), promote_options="permissive"))

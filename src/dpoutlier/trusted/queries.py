@@ -19,7 +19,7 @@ __all__ = ["InBlocks", "Readings"]
 
 
 class Readings(Protocol):
-    """The reference rows of a fit, wherever they are: at most so many of each person, if people are told apart."""
+    """The reference rows of a fit, wherever they are: at most so many of each person, if there is a person column."""
 
     def with_domain(self, domain: Domain) -> Readings:
         """The same rows under other bounds."""

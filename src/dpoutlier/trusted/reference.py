@@ -30,7 +30,7 @@ R = TypeVar("R")
 class Reference:
     """Reference rows in blocks, as often as a fit needs them. Each row's positions depend on that row alone.
 
-    ``are_values`` says that the columns are values already, as ``tables.columns`` makes them: an engine has converted them.
+    ``are_values`` says that an engine has converted the columns to values already, as ``tables.columns`` makes them.
     """  # (P5)
 
     def __init__(
@@ -92,8 +92,8 @@ def read_reference(
 ) -> Reference:
     """The rows of a table, or of a ``BatchedTable``, which is then read batch by batch.
 
-    With a ``person`` column: at most so many rows of each person, and none that names no person. ``are_values`` is about the other
-    columns, as in ``Reference``.
+    With a ``person`` column: at most ``rows_per_person`` rows of each person, and no row without an id. ``are_values`` is about the
+    other columns, as in ``Reference``.
     """
     if person is None:
         return Reference(reference, domain, are_values=are_values)

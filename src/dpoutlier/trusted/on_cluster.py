@@ -1,6 +1,7 @@
-"""Reference rows on a Spark cluster. What our kernels must see, they see on the executors, and partial results are added up.
+"""Reference rows on a cluster. What our kernels must see, they see on the workers, and partial results are added up.
 
-A task that is lost runs again, and Spark adds up the result of one successful run of each: no row is lost, and none counts twice.
+A task that is lost runs again, and the cluster adds up the result of one successful run of each task: no row is lost, and none
+counts twice.
 """
 
 from __future__ import annotations
@@ -9,46 +10,49 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier.counts.keyed import secrets_may_travel
-from dpoutlier.engines.spark import executors_have, map_tables
+from dpoutlier.engines.base import ClusterEngine
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain, Pair
 from dpoutlier.model.model import Model
+from dpoutlier.model.plan import Plan
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.trusted.counts import Counts
-from dpoutlier.trusted.in_engine import InEngine
+from dpoutlier.trusted.in_engine import ByQuery
 from dpoutlier.trusted.quantiles import EdgeCounts
 from dpoutlier.trusted.queries import InBlocks, Readings
 from dpoutlier.trusted.reference import Reference, in_silence
 
-__all__ = ["OnSpark", "check_executors"]
+__all__ = ["OnCluster", "check_workers"]
 
 PARTIAL = pa.schema([("part", pa.int32()), ("high", pa.int64()), ("low", pa.int64()), ("n", pa.int64())])
 KEY = ["part", "high", "low"]
 
 
-def check_executors(frame: Any, purpose: str) -> None:
-    """Refuse what needs dpoutlier on the executors if it is not there. No row is read."""
-    if not executors_have(frame.sparkSession, "dpoutlier"):
+def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
+    """Refuse a plan that needs dpoutlier on the workers if it is not there. No row is read."""
+    purpose = "to buy bounds" if plan.domain.bought else "a threshold (target_fpr)"
+    needed = bool(plan.domain.bought) or plan.target_fpr is not None
+    if needed and not engine.workers_have(frame, "dpoutlier"):
         raise InvalidParameterError(
-            f"{purpose} on Spark needs dpoutlier on the executors, and it was not found there. Install it where Spark's Python "
-            "workers run, or send it with the job (spark.archives), or leave that out."
+            f"{purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. {engine.how_to_install}, or "
+            "leave that out."
         )
 
 
-class OnSpark(InEngine):
-    """The rows of a Spark frame. A grid is counted by Spark alone, and so is all else where the executors have no dpoutlier."""
+class OnCluster(ByQuery[ClusterEngine]):
+    """The rows of an engine on a cluster. A grid is counted by a query, and so is all else where the workers have no dpoutlier."""
 
     def counts(self, partition: Partition, n_jobs: int) -> Counts:  # noqa: ARG002 - the cluster has its own threads
-        session = self._frame.to_native().sparkSession
-        if isinstance(partition, Grid) or not executors_have(session, "dpoutlier"):
-            return self.counts_by_expression(partition)
+        if isinstance(partition, Grid) or not self._engine.workers_have(self._frame.to_native(), "dpoutlier"):
+            return self.counts_by_query(partition)
         table = self._added_up(partial(_counts, partition))
         ids = np.stack([table["high"], table["low"]], axis=-1).view(np.uint64)
         order = np.lexsort((ids[:, 1], ids[:, 0]))
@@ -71,9 +75,11 @@ class OnSpark(InEngine):
         """The sum over all tasks of what each makes of its rows."""
 
         def run() -> dict[str, NDArray[Any]]:
-            with secrets_may_travel():  # to executors, which hold the rows themselves
-                each = map_tables(self._frame.to_native(), partial(_of_task, self._domain, answer), PARTIAL)
-            table = each.groupBy(*KEY).sum("n").withColumnRenamed("sum(n)", "n").toArrow()
+            with secrets_may_travel():  # to workers, which hold the rows themselves
+                each = self._engine.map_tables(
+                    self._frame.to_native(), partial(_of_task, self._domain, answer), PARTIAL
+                )
+            table = self._engine.run(nw.from_native(each).group_by(*KEY).agg(nw.col("n").sum()))
             return {name: table.column(name).to_numpy() for name in (*KEY, "n")}
 
         return in_silence(run)

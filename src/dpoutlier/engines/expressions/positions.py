@@ -1,4 +1,4 @@
-"""Where a value lies, as an expression of any engine: lattice positions, as ``rows`` has them, to the bit.
+"""The position of a value as an expression of any engine: to the bit as ``features.lattice`` defines it.
 
 All is done in whole numbers below 2**53 within float64, on which engines agree; on how to divide or round whole numbers, or what
 a cast does, they do not. What is missing is handled first: some engines cannot cast it, and others call it the largest number.
@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import narwhals.stable.v2 as nw
 
-from dpoutlier.engines.values import is_missing, value
-from dpoutlier.features.axes import MISSING
+from dpoutlier.engines.expressions.values import is_missing, value
 from dpoutlier.features.domain import Domain
+from dpoutlier.features.lattice import Line
 
 __all__ = ["floor", "position", "positions", "total"]
 
@@ -24,7 +24,7 @@ def position(feature: int) -> str:
 
 def positions(domain: Domain) -> list[nw.Expr]:
     """The position of each feature, float64 and a whole number, from the columns of ``value_frame``."""
-    return [_position(nw.col(value(j)), domain, j).alias(position(j)) for j in range(domain.n_features)]
+    return [_position(nw.col(value(j)), line).alias(position(j)) for j, line in enumerate(domain.lines)]
 
 
 def floor(given: nw.Expr) -> nw.Expr:
@@ -32,13 +32,11 @@ def floor(given: nw.Expr) -> nw.Expr:
     return given.floor().cast(nw.Float64)
 
 
-def _position(given: nw.Expr, domain: Domain, j: int) -> nw.Expr:
-    """Clipped to the bounds first: the same positions, and no sum or product can overflow, which some engines refuse."""
-    lower, upper = domain.lower[j], domain.upper[j]
-    moved = (given.clip(lower, upper) - lower) * domain.scales[j]
-    last = float(MISSING - domain.axes[j].missing)
-    found = floor(moved.clip(0.0, last))
-    return nw.when(is_missing(given)).then(nw.lit(float(domain.missing_positions[j]))).otherwise(found)
+def _position(given: nw.Expr, line: Line) -> nw.Expr:
+    """Clipped to the bounds first, since some engines refuse a product that overflows."""
+    moved = (given.clip(line.lower, line.upper) - line.lower) * line.scale
+    found = floor(moved.clip(0.0, float(line.last)))
+    return nw.when(is_missing(given)).then(nw.lit(float(line.missing))).otherwise(found)
 
 
 def total(terms: Iterable[nw.Expr]) -> nw.Expr:

@@ -1,20 +1,21 @@
-"""Made-up rows as the frame of an engine, with numbers of the type in which they are stored there."""
+"""Made-up rows as a frame of an engine, with numbers stored as a type of choice."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dpoutlier._validate import bad
+from dpoutlier.engines import registry
+from dpoutlier.engines.base import LocalEngine
 from dpoutlier.exceptions import InvalidParameterError
 
 __all__ = ["ENGINES", "engine_frame", "stored_type"]
 
-ENGINES = ("polars", "duckdb", "dask")
-PARTITIONS = 2
+_LOCAL = {engine.name.lower(): engine for engine in registry.ENGINES if isinstance(engine, LocalEngine)}
+ENGINES = tuple(_LOCAL)
 
 
 def stored_type(name: str) -> pa.DataType:
@@ -44,20 +45,10 @@ def engine_frame(rows: Any, engine: str, stored: str) -> Any:
         column.cast(kind, safe=False) if pa.types.is_floating(column.type) else column for column in rows.columns
     ]
     table = pa.table(columns, rows.column_names)
-    match engine:
-        case "polars":
-            return _imported("polars").from_arrow(table).lazy()
-        case "duckdb":
-            return _imported("duckdb").connect().from_arrow(table)
-    frame = table.to_pandas(types_mapper=_imported("pandas").ArrowDtype)
-    return _imported("dask.dataframe").from_pandas(frame, npartitions=PARTITIONS)
-
-
-def _imported(name: str) -> Any:
     try:
-        return import_module(name)
-    except ImportError:
-        package = name.partition(".")[0]
-        raise InvalidParameterError(
-            f"engine: {package} is not installed here, so nothing can be audited in its frames. Install it: pip install {package}"
-        ) from None
+        return _LOCAL[engine].from_arrow(table)
+    except ImportError as error:
+        package = (error.name or engine).partition(".")[0]
+    raise InvalidParameterError(
+        f"engine: {package} is not installed here, so nothing can be audited in its frames. Install it: pip install {package}"
+    )

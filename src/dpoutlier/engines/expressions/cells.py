@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.engines.places import floor, position, total
+from dpoutlier.engines.expressions.positions import floor, position, total
 from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid

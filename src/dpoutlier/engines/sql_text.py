@@ -1,8 +1,15 @@
 """Names, texts and numbers as SQL writes them, so that none of them can be taken for anything else."""
 
-from dpoutlier.engines.kinds import quoted
-
 __all__ = ["exact", "literal", "quoted"]
+
+
+def quoted(name: str) -> str:
+    """A name.
+
+    >>> quoted('the "b" column')
+    '"the ""b"" column"'
+    """
+    return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
