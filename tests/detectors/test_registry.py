@@ -34,7 +34,7 @@ def test_ranges_in_every_form(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"features": None}, "bounds are required"),
+        ({"features": None}, "features are required"),
         ({"features": RANGES, "name": "tree"}, "name must be one of 'auto', 'forest', 'marginals', 'grid'"),
         ({"features": (0, 1), "epsilon": -1}, "epsilon must be a positive number"),
     ],

@@ -173,7 +173,7 @@ def _run(
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, check_columns  # noqa: PLC0415
 
-    scorer, domain = batch_scorer(detector, missing=missing.value), detector.fitted_domain()
+    scorer, domain = batch_scorer(detector, missing=missing.value), detector._fitted_domain()
     source = Points(points, domain)
     features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
     scored = Scored(best, source, scorer.names, features if domain.names else [])

@@ -105,7 +105,6 @@ class Client(ScoresPoints):
     count_intervals = NeedsTheModel()
     estimator = NeedsTheModel()
     export_scores = NeedsTheModel()
-    fitted_model = NeedsTheModel()
     guarantee_ = NeedsTheModel()
     model_ = NeedsTheModel()
     save = NeedsTheModel()
@@ -176,7 +175,7 @@ class Client(ScoresPoints):
         """
         return self.steadily(lambda served: served.explain(X))
 
-    def only_scoring(self) -> ServedModel:
+    def _only_scoring(self) -> ServedModel:
         """The release as it is now, with the threshold of this moment; it raises ``ReplacedError`` when the server has another."""
         return self._served
 
@@ -253,10 +252,10 @@ class Client(ScoresPoints):
         return self._served.description.domain
 
     def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
-        return self._served.scores_of(positions)
+        return self._served._outlier_scores(positions)
 
     def _threshold(self) -> float | None:
-        return self._served._threshold()  # noqa: SLF001 - its sister
+        return self._served._threshold()
 
     def _features_of(self, X: Any) -> Any:
         return self._served._features_of(X)  # noqa: SLF001

@@ -80,8 +80,8 @@ def batch_scorer(
     if len(set(names)) < len(names):
         raise bad("column, outside and prediction", "different names", names)
     nulls = one_of(("error", "null"), missing=missing) == "null"
-    detector = detector.only_scoring()
-    return BatchScorer(detector, column, outside, prediction if detector.has_threshold() else None, nulls)
+    detector = detector._only_scoring()
+    return BatchScorer(detector, column, outside, prediction if detector._threshold() is not None else None, nulls)
 
 
 def score_frame(frame: Any, scorer: BatchScorer) -> Any:
@@ -101,7 +101,7 @@ def check_columns(
     found: list[Any], scorer: BatchScorer, engine: Engine | None = None, where: str = "the frame"
 ) -> list[Any]:
     """The columns that are features. Refuses a table that lacks one, or has one that would be added."""
-    domain = scorer.detector.fitted_domain()
+    domain = scorer.detector._fitted_domain()
     spelled = [str(name).lower() for name in found] if engine in ANY_CASE else found
     times = Counter(spelled)
     doubled = next((name for name, own in zip(found, spelled, strict=True) if times[own] > 1), None)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpoutlier._validate import bad
-from dpoutlier.counts.sparse import SparseCounts, least_size_for
+from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, SparseCounts, least_size_for
+from dpoutlier.detectors.fitted import WalksCells
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
@@ -20,8 +21,10 @@ from dpoutlier.scoring.nearest_cells import NearestCells, check_last_cell
 
 __all__ = ["DPGridKNN", "GridKNN"]
 
+COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 
-class _OnGrid(PartitionedDetector):
+
+class _OnGrid(WalksCells, PartitionedDetector):
     """What both grid detectors share."""
 
     k: Any
@@ -242,6 +245,12 @@ class DPGridKNN(_OnGrid, PrivateDetector):
 
     def _make_scorer(self) -> NearestCells:
         return replace(super()._make_scorer(), max_cells=self.max_cells)
+
+    def _count_choices(self) -> dict[str, Any]:
+        return {
+            "counts": one_of(COUNT_KINDS, counts=self.counts),
+            "sparse_size": at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
+        }
 
     def _by_rule(self) -> bool:
         if isinstance(self.bins, str) and self.bins != "auto":

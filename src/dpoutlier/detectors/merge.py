@@ -118,7 +118,7 @@ def _named(given: Any, number: int) -> tuple[str, Model]:
         return str(given), load_model(given, secret=True)  # a secret one is refused below, in words that fit
     if not isinstance(given, HoldsModel):
         raise bad(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
-    return f"model {number}", given.fitted_model()
+    return f"model {number}", given._fitted_model()
 
 
 def _check_alone(name: str, model: Model) -> None:

@@ -22,7 +22,7 @@ __all__ = ["Bounds"]
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
     "features={'age': (0, 120), 'bmi': (10, 80)}, features=(lowers, uppers), features=(0, 1) for all features alike, "
-    "or features='features.toml'. Where nobody knows them, buy them: features=PrivateBounds(outer=(0, 1e6))."
+    "or features='features.toml'. Where nobody knows it, estimate it with a part of epsilon: features=PrivateBounds(outer=(0, 1e6))."
 )
 Key = str | int
 
@@ -65,7 +65,7 @@ class Bounds:
     def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:
         """Bounds from whatever a user may pass as ``bounds``, ``categories`` and ``missing``."""
         if given is None and categories is None:
-            raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
+            raise InvalidParameterError(f"features are required and were not given. {REMEDY}")
         more, cells = _categories(categories), _missing(missing)
         found = (
             cls(None, None, [] if any(isinstance(key, str) for key in more) else None)
@@ -89,14 +89,14 @@ class Bounds:
             return cls._of_mapping(given)
         if is_pair(given):
             return cls(given[0], given[1])
-        raise bad("bounds", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
+        raise bad("features", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
 
     @classmethod
     def _of_mapping(cls, given: Mapping[Any, Any]) -> Bounds:
         lower, upper, special = [], [], dict[Key, PrivateBounds | Category]()
         for name, entry in given.items():
             if not isinstance(name, str):
-                raise bad("bounds", "a dict from feature name to (lower, upper)", given, REMEDY)
+                raise bad("features", "a dict from feature name to (lower, upper)", given, REMEDY)
             if isinstance(entry, Category | PrivateBounds):
                 special[name] = entry
                 pair: Any = entry.outer if isinstance(entry, PrivateBounds) else (0.0, 1.0)
@@ -107,7 +107,7 @@ class Bounds:
             lower.append(number(f"lower bound of {name}", pair[0]))
             upper.append(number(f"upper bound of {name}", pair[1]))
         if not lower:
-            raise bad("bounds", "given for at least one feature", given, REMEDY)
+            raise bad("features", "given for at least one feature", given, REMEDY)
         found = cls(lower, upper, names=list(given))
         found._special = special
         return found
@@ -118,7 +118,7 @@ class Bounds:
         return cls._of(path)
 
     @classmethod
-    def of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
+    def _of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
         """What was declared for a domain, where bought bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
         found.leaked = leaked
@@ -163,14 +163,7 @@ class Bounds:
         lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
         return lengths[0] if lengths else None
 
-    @property
-    def text_features(self) -> tuple[str, ...]:
-        """Names of the features that have levels, whose columns are read as they are and not as numbers."""
-        return tuple(
-            key for key, entry in self._special.items() if isinstance(entry, Category) and isinstance(key, str)
-        )
-
-    def share(self) -> float | None:
+    def _share(self) -> float | None:
         """Share of epsilon that all bought bounds cost together; None if none are bought."""
         bought = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
         shares = {entry.share for entry in (bought if self._bought is None else [*bought, self._bought])}
@@ -182,7 +175,7 @@ class Bounds:
 
     def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
         """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""
-        self.share()  # refused here if shares differ
+        self._share()  # refused here if shares differ
         found = None if names is None else tuple(names)
         if self.names is None:
             return self._domain(self._each("lower", n_features), self._each("upper", n_features), found)

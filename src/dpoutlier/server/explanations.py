@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from pydantic_core import to_json
 
+from dpoutlier.detectors.scores import labels_of
 from dpoutlier.explain.explanation import Explanation
 from dpoutlier.server.models import Served
 from dpoutlier.server.points import Points
@@ -19,7 +20,8 @@ def explanations_body(served: Served, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
     found = served.detector.explain(values)
     outside = np.asarray(served.domain.outside(np.stack(points.columns, axis=1)).any(axis=1))
-    labels = served.detector.labels(found.scores).tolist() if served.detector.has_threshold() else None
+    detector = served.detector
+    labels = None if detector._threshold() is None else labels_of(found.scores, detector.offset_).tolist()
     content = {
         "model": served.name,
         "release": served.release,

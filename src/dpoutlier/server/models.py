@@ -69,7 +69,7 @@ def prepared(model: Model) -> Model:
             "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
             "never served. Fit it with a DP detector and a finite epsilon."
         )
-    return for_strangers(FittedDetector(model, "")).fitted_model()
+    return for_strangers(FittedDetector(model, ""))._fitted_model()
 
 
 def release_of(model: Model) -> str:
