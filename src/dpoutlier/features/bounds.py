@@ -22,7 +22,7 @@ __all__ = ["Bounds"]
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
     "features={'age': (0, 120), 'bmi': (10, 80)}, features=(lowers, uppers), features=(0, 1) for all features alike, "
-    "or features='features.toml'. Where nobody knows it, estimate it with a part of epsilon: features=PrivateBounds(outer=(0, 1e6))."
+    "or features='features.toml'. Where nobody knows it, spend part of epsilon on it: features=PrivateBounds(outer=(0, 1e6))."
 )
 Key = str | int
 
