@@ -28,23 +28,38 @@ Key = str | int
 
 
 class Bounds:
-    """Declared features: the range of each, or its levels, or that its range is to be bought.
+    """Public ranges of the features.
+
+    Detectors take a dict, a pair or a features file as well, so most users need no ``Bounds``. State the ranges from knowledge of
+    the features' meaning, never from the reference rows.
 
     Parameters
     ----------
-    lower, upper : number or sequence of numbers
-        One for all features, or one for each.
-    names : sequence of str, optional
-        The features' names. With names, columns are found by name.
+    lower : number or sequence of numbers
+        Lower bound of all features, or of each.
+    upper : number or sequence of numbers
+        Upper bound of all features, or of each.
+    names : sequence of str, default=None
+        Names of the features. With names, columns are found by name.
+
+    Attributes
+    ----------
+    leaked : bool
+        Whether the bounds were taken from the reference rows, so that no guarantee holds.
+
+    See Also
+    --------
+    PrivateBounds : Bounds that the fit estimates with a part of epsilon.
+    Category : The levels of a categorical feature.
 
     Examples
     --------
+    >>> from dpoutlier import Bounds
     >>> Bounds(0, [120, 80], names=["age", "bmi"]).domain(2, ["age", "bmi"]).upper
     (120.0, 80.0)
     """
 
     leaked = False
-    """Whether they were taken from the reference rows, so that no guarantee holds."""
 
     def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
         self.lower, self.upper = lower, upper
@@ -62,15 +77,35 @@ class Bounds:
         return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing}{leaked})"
 
     @classmethod
-    def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:
-        """Bounds from whatever a user may pass as ``bounds``, ``categories`` and ``missing``."""
-        if given is None and categories is None:
+    def of(cls, features: Any, categories: Any = None, missing: Any = "error") -> Bounds:
+        """Make bounds from the arguments of a detector.
+
+        Parameters
+        ----------
+        features : dict, Bounds, PrivateBounds, pair or path
+            Public range of each feature, as for :class:`DPForest`. None if ``categories`` names all features.
+        categories : dict, default=None
+            Public levels of categorical features, by name or column number.
+        missing : {'error', 'cell'} or list of features, default='error'
+            Features that have a cell for missing values.
+
+        Returns
+        -------
+        Bounds
+            All that was declared.
+
+        Raises
+        ------
+        InvalidParameterError
+            If nothing, or something without meaning, was declared.
+        """
+        if features is None and categories is None:
             raise InvalidParameterError(f"features are required and were not given. {REMEDY}")
         more, cells = _categories(categories), _missing(missing)
         found = (
             cls(None, None, [] if any(isinstance(key, str) for key in more) else None)
-            if given is None
-            else cls._of(given)
+            if features is None
+            else cls._of(features)
         )
         return found if not more and cells is False else found._with(more, cells)  # noqa: SLF001 - its own kind
 
@@ -114,12 +149,28 @@ class Bounds:
 
     @classmethod
     def from_file(cls, path: str | Path) -> Bounds:
-        """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
+        """Read bounds from a features file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML or JSON file; ``dpoutlier features`` drafts one, and docs/features-file.md describes it.
+
+        Returns
+        -------
+        Bounds
+            All that the file declares.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the file does not exist or declares something without meaning.
+        """
         return cls._of(path)
 
     @classmethod
     def _of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
-        """What was declared for a domain, where bought bounds cost this share of epsilon."""
+        """What was declared for a domain, where private bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
         found.leaked = leaked
         for j in range(domain.n_features):
@@ -157,14 +208,14 @@ class Bounds:
 
     @property
     def n_features(self) -> int | None:
-        """The number of features, if the bounds tell it."""
+        """Number of features; None if the bounds fit any number."""
         if self.names is not None:
             return len(self.names)
         lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
         return lengths[0] if lengths else None
 
     def _share(self) -> float | None:
-        """Share of epsilon that all bought bounds cost together; None if none are bought."""
+        """Share of epsilon that all private bounds cost together; None without any."""
         bought = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
         shares = {entry.share for entry in (bought if self._bought is None else [*bought, self._bought])}
         if len(shares) > 1:
@@ -174,7 +225,25 @@ class Bounds:
         return next(iter(shares), None)
 
     def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
-        """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""
+        """Match the bounds with the columns of a table.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+        names : sequence of str, default=None
+            Names of the columns, in the order of the table.
+
+        Returns
+        -------
+        Domain
+            The features in the order of the table, each with its bounds or levels.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a column has no bounds, or bounds have no column.
+        """
         self._share()  # refused here if shares differ
         found = None if names is None else tuple(names)
         if self.names is None:
