@@ -89,7 +89,11 @@ def score(
         def all_of(scoring: "ScoresPoints") -> Scored:
             return _run(points, scoring, missing, output, Most(top), overwrite=force)
 
-        scored = all_of(detector) if not hasattr(detector, "steadily") else detector.steadily(all_of)
+        scored = (
+            all_of(detector)
+            if not hasattr(detector, "_retry_on_replaced_model")
+            else detector._retry_on_replaced_model(all_of)
+        )
         if url is None and not detector.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:

@@ -50,20 +50,39 @@ def _short(text: str) -> str:
 def explanation_figure(
     path: str | Path, found: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
 ) -> Path:
-    """Draw why the first point of an explanation scores as it does: a bar for each feature, and what would be usual instead.
+    """Draw why the first point of an explanation has its score: a bar for each feature, and what would be usual instead.
 
     Parameters
     ----------
     path : str or Path
-        A ``.png`` or ``.svg`` file; an older one is replaced.
+        File to write, ``.png`` or ``.svg``. An existing file is replaced.
     found : Explanation
-        Of one point.
-    given : dict, optional
-        The point's values as they were written.
-    number : int
-        What to call the point.
-    top : int
-        How many features.
+        Explanation of one point.
+    given : dict, default=None
+        The point's values as they were written, by feature.
+    number : int, default=0
+        Number of the point in the title.
+    top : int, default=10
+        Number of features to show.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    See Also
+    --------
+    Explanation.to_table : The same as a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals, explanation_figure
+    >>> detector = DPMarginals(epsilon=1, features=(-8, 8)).fit(np.random.default_rng(0).normal(size=(5000, 2)))
+    >>> explanation_figure(Path(tempfile.mkdtemp()) / "why.svg", detector.explain([[0, 6]])).name
+    'why.svg'
     """
     path, given = Path(path), given or {}
     ranking, grid = found.ranking()[:top], found.k is not None

@@ -74,12 +74,12 @@ class Model:
     def with_target_fpr(self, target_fpr: float) -> Model:
         if self.merged is not None:
             raise ThresholdNotSetError(
-                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: what its parts bought were "
-                "histograms of their own scores. Set a threshold on the outlier score yourself: set_threshold(score=...)."
+                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: those of its parts "
+                "are histograms of their own scores. Set a threshold on the outlier score yourself: set_threshold(score=...)."
             )
         if self.score_histogram is None:
             raise ThresholdNotSetError(
-                "no histogram of scores was bought at the fit, so no false-positive rate can be aimed at. "
+                "the fit made no histogram of scores, so no false-positive rate can be aimed at. "
                 "Fit with target_fpr=0.05 (it takes threshold_share of epsilon), or set a threshold on the outlier "
                 "score yourself: set_threshold(score=...)."
             )
