@@ -191,7 +191,7 @@ def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task
         tasks.append(Task("private", BASE, *where, other, choice.other_bins[name], rest, study.reading_seeds))
     tasks += [
         _control(study, Task("private", variant, *where, k, b[variant], study.epsilons, study.seeds_of(variant)))
-        for variant in ("point", "text", "exact-noise", "declared")
+        for variant in ("point", "text", "right-scale", "declared")
     ]
     ours = [
         Task("private", "declared-point", *where, k, b["declared"], study.epsilons, study.seeds),

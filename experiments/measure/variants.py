@@ -47,8 +47,8 @@ class Variant:
     exhausted: str = "as-printed"
     """What a walk scores that has not gathered k rows; also "penalty": the number of features, as in the authors' code."""
     distance: str = "cell"
-    float_noise: bool = True
-    """Laplace noise of scale 1 / epsilon by floating point; else exact, of scale 2 / epsilon (replace-one)."""
+    neighbours: str = "add-or-remove-one"
+    """The noise has scale 1 / epsilon, as in the paper; under "replace-one", the paper's own neighbours, 2 / epsilon."""
     k: int | None = None
     """A public number; None if tuned on the test set."""
     shared: Shared = OWN
@@ -73,10 +73,9 @@ class Variant:
             bins="auto" if bins is None else bins,
             k=k,
             weighted=weighted,
-            neighbours="add-or-remove-one" if self.float_noise else "replace-one",
+            neighbours=self.neighbours,
             n_rows_hint=n,  # used by bins="auto" alone; under replace-one the number of rows is public
             counts="keyed",
-            unsafe_float_laplace=self.float_noise,
             unsafe_seed=seed,
             max_depth=self.private_depth,
             max_cells=MOST_CELLS_ENDLESS if self.private_depth is None else MOST_CELLS,
@@ -131,23 +130,23 @@ VARIANTS = (
         shared=Shared(plain=BASE, exact="ranged", private="ranged"),
     ),
     Variant(
-        "exact-noise",
-        "with exact noise of the right scale",
+        "right-scale",
+        "with noise of the right scale",
         exhausted="outlying",
-        float_noise=False,
+        neighbours="replace-one",
         shared=Shared(plain=BASE, exact=BASE),
     ),
-    Variant("declared", "with declared bounds", bounds="declared", exhausted="outlying", float_noise=False),
+    Variant("declared", "with declared bounds", bounds="declared", exhausted="outlying", neighbours="replace-one"),
     Variant(
         "declared-point",
         "with declared bounds, and distances from the point",
         bounds="declared",
         exhausted="outlying",
-        float_noise=False,
+        neighbours="replace-one",
         distance="point",
         shared=Shared(plain="declared", bins="declared"),
     ),
-    Variant("public", "with public k and b", bounds="declared", exhausted="outlying", float_noise=False, k=10),
+    Variant("public", "with public k and b", bounds="declared", exhausted="outlying", neighbours="replace-one", k=10),
 )
 """First the readings of the paper, then the steps to a complete accounting."""
 

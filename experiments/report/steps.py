@@ -5,7 +5,7 @@ __all__ = ["LADDER_EPSILONS", "STEPS"]
 STEPS = {
     "base": "base\nreading",
     "far": "missing rows\nare far",
-    "exact-noise": "exact noise,\nright scale",
+    "right-scale": "noise of the\nright scale",
     "declared": "declared\nbounds",
     "public": "public\nk and b",
 }

@@ -296,13 +296,6 @@ def test_the_counts_are_those_of_a_fit_with_a_person_in_every_second_cell():
     assert (outputs[True] == 1).all()
 
 
-def test_the_librarys_own_float_noise_is_rounded_out_of_reach_of_this_attack():
-    outputs = low_bits.published_counts(60, 1, noise().fresh(), unsafe_float_laplace=True)
-    possible = partial(low_bits.from_whole_noise, per_row=low_bits.PER_ROW)
-    assert all(possible(values, count).all() for values in outputs.values() for count in (0, 1))
-    assert not above(low_bits.tried(outputs, possible)[0], most_right(1))
-
-
 # Membership -----------------------------------------------------------------------------------------------------------------
 
 

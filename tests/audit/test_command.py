@@ -130,10 +130,6 @@ BAD = {
     "unknown argument": ('detector = "forest"\nepsilon = 1\nbins = 3', "unknown bins"),
     "a ledger": ('detector = "grid"\nepsilon = 1\nbins = 2\nledger = "a.db"', "ledger cannot be given"),
     "a seed": ('detector = "grid"\nepsilon = 1\nbins = 2\nunsafe_seed = 1', "unsafe_seed cannot be given"),
-    "noise of floats": (
-        'detector = "grid"\nepsilon = 1\nbins = 2\nunsafe_float_laplace = true',
-        "unsafe_float_laplace cannot",
-    ),
     "features and their number": (
         'detector = "grid"\nepsilon = 1\nbins = 2\nn_features = 1\nfeatures = "a.toml"',
         "not both",

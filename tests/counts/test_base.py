@@ -134,7 +134,7 @@ def test_a_publishable_model_holds_these_fields_only(kind):
         "threshold", "merged", "receipt",
     }  # fmt: skip
     assert model.merged is None
-    assert set(vars(model.counts)) == {"counts", "unsafe_float"}
+    assert set(vars(model.counts)) == {"counts"}
     assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr", "continuous"}
     trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
     made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
@@ -188,23 +188,6 @@ def test_infinite_epsilon_equals_the_twin(kind):
 def test_a_large_epsilon_is_close_to_exact(kind):
     exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
     assert (all_counts(fitted(kind, epsilon=10**9)) == exact).all()
-
-
-@COUNT_KINDS
-def test_the_papers_float_noise_is_there_and_not_publishable(kind):
-    with pytest.warns(UnsafeWarning, match="floating point"):
-        detector = fitted(kind, unsafe_float_laplace=True)
-    counts = all_counts(detector)
-    exact = np.bincount((ROWS * 4).astype(int) @ [16, 4, 1], minlength=64)
-    assert not np.allclose(counts, counts.round(), atol=1e-3)
-    assert 0.7 < np.abs(counts - exact).mean() < 4  # scale 2
-    assert not detector.model_.publishable
-    assert np.isfinite(detector.outlier_scores(POINTS)).all()
-
-
-def test_the_papers_float_noise_is_refused_where_it_would_leave_the_integers():
-    with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="too small for unsafe_float_laplace"):
-        fitted("keyed", epsilon="1e-7", unsafe_float_laplace=True)
 
 
 def test_a_dense_model_pickles_and_a_keyed_one_needs_a_word():

@@ -106,23 +106,12 @@ def test_infinite_epsilon_is_exact_and_secret():
 
 
 def test_what_cannot_be_is_refused():
-    with (
-        pytest.warns(UnsafeWarning),
-        pytest.raises(InvalidParameterError, match="unsafe_float_laplace has no sparse counts"),
-    ):
-        fitted(unsafe_float_laplace=True)
     for size in (0, -1, 2.5, True, None, "many", MOST_SPARSE_SIZE + 1):
         with pytest.raises(
             InvalidParameterError, match=r"sparse_size must be a whole number of at least 1 and at most 10000000"
         ):
             fitted(sparse_size=size)
     assert "sparse_size" not in DPForest(1).get_params()
-
-
-def test_float_noise_is_refused_before_rows_are_read(monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.open_reference", pytest.fail)
-    with pytest.warns(UnsafeWarning), pytest.raises(InvalidParameterError, match="no sparse counts"):
-        fitted(unsafe_float_laplace=True)
 
 
 def test_the_statement_says_what_is_released():

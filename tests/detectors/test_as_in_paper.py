@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 import dpoutlier
 from dpoutlier import DPForest, DPGridKNN, GridKNN
 from dpoutlier.detectors.as_in_paper import unsafe_bounds
-from dpoutlier.detectors.partitioned import FLOAT
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.privacy.guarantee import LEAKED
@@ -66,10 +65,10 @@ def test_the_range_is_from_the_least_to_the_largest():
 def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
     with pytest.warns(UnsafeWarning, match="NOT PRIVATE") as caught:
         detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, bins=5, weighted=True)
-    assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {reason}" for reason in (LEAKED, FLOAT)]
+    assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {LEAKED}"]
     assert (detector.k, detector.bins, detector.weighted, detector.max_depth) == (10, 5, True, 4)
     assert (detector.exhausted, detector.distance) == ("as-printed", "cell")
-    assert detector.guarantee_.voided_by == (LEAKED, FLOAT)
+    assert detector.guarantee_.voided_by == (LEAKED,)
     assert not detector.publishable
     statement = str(detector.privacy_statement())
     assert LEAKED in " ".join(statement.split())

@@ -174,7 +174,6 @@ def test_release_ids_are_frozen():
         (forest(), "differ in their detector"),
         (grid(counts="keyed"), "model 2 is secret"),
         (grid(unsafe_seed=1), "model 2 is secret"),
-        (grid(unsafe_float_laplace=True), "model 2 is secret"),
         (grid(np.inf), "model 2 is secret"),
         (GridKNN(NAMES, bins=[2, 3, 4], k=30), "model 2 is secret"),
         (KNN(features=NAMES), "model 2 must be the path of a model file, or a fitted detector with a model"),

@@ -185,7 +185,7 @@ def test_the_ladder_figure_has_each_step_and_control(apart):
             if line.get_marker() == "o"
         }
         expected = set()
-        for step in ("base", "far", "exact-noise", "declared", "public"):
+        for step in ("base", "far", "right-scale", "declared", "public"):
             for epsilon, colour in ((5, BLUE), (1.25, RED), (0.3, PURPLE)):
                 what = {"bins": BINS[dataset, step]} if step != "public" else {"bins": BY_RULE[epsilon], "k": 10}
                 for control in (False, True):

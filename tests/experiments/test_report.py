@@ -77,7 +77,7 @@ def test_every_reading_has_all_six_algorithms(summary, variant):
                 assert 0 <= summary.entry(summary.key(dataset, variant, algorithm, epsilon=1.25, bins=bins)).mean <= 1
 
 
-@pytest.mark.parametrize("variant", ["base", "far", "point", "exact-noise", "declared", "declared-point", "public"])
+@pytest.mark.parametrize("variant", ["base", "far", "point", "right-scale", "declared", "declared-point", "public"])
 def test_every_curve_has_its_control(summary, variant):
     for dataset in TINY.sets:
         for epsilon in TINY.epsilons:
@@ -99,7 +99,7 @@ def test_the_ladder_has_each_step_beside_its_control(apart):
     for record in ladder_table(apart, LADDER_EPSILONS, STEPS).to_pylist():
         dataset = next(name for name in TINY.sets if title_of(name) == record["dataset"])
         epsilon = record["epsilon"]
-        for step in ("base", "far", "exact-noise", "declared", "public"):
+        for step in ("base", "far", "right-scale", "declared", "public"):
             what = {"bins": BINS[dataset, step]} if step != "public" else {"bins": BY_RULE[epsilon], "k": 10}
             for column, control in ((step, False), (f"{step}_control", True)):
                 expected = number(dataset, step, "DP Grid", "auroc", epsilon=epsilon, control=control, **what)

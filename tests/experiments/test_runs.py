@@ -28,7 +28,7 @@ PRIVATE = (
     "scaled",
     "ranged",
     "text",
-    "exact-noise",
+    "right-scale",
     "declared",
     "declared-point",
     "public",
@@ -99,7 +99,7 @@ def test_private_rows_are_what_the_library_gives(name, dataset, number, control)
 
 
 def _spelled_out(row, name, bounds, bins, n):
-    floating = name not in {"exact-noise", "declared", "declared-point", "public"}
+    as_printed = name not in {"right-scale", "declared", "declared-point", "public"}
     depth = DEPTHS.get(name, (None, 4))[1]
     return DPGridKNN(
         1.25,
@@ -108,14 +108,13 @@ def _spelled_out(row, name, bounds, bins, n):
         n_rows_hint=n,
         k=10,
         weighted=row.algorithm == "DP Grid-w",
-        neighbours="add-or-remove-one" if floating else "replace-one",
+        neighbours="add-or-remove-one" if as_printed else "replace-one",
         distance="point" if name in {"point", "text", "declared-point"} else "cell",
-        exhausted="outlying" if row.variant == "far" or not floating else "as-printed",
+        exhausted="outlying" if row.variant == "far" or not as_printed else "as-printed",
         counts="keyed",
         max_depth=depth,
         max_cells=10**5 if depth is None else 10**6,
         unsafe_seed=seed_of(row.dataset, row.split, bins, 1.25, row.seed),
-        unsafe_float_laplace=floating,
     )
 
 
@@ -134,7 +133,6 @@ def test_another_rule_from_a_walk_as_printed_is_that_rule(bins, k, weighted, eps
             exhausted=exhausted,
             counts="keyed",
             unsafe_seed=3,
-            unsafe_float_laplace=True,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnsafeWarning)
@@ -168,7 +166,7 @@ def test_only_the_last_variants_keep_every_promise():
     """What the report says of each variant is how it is run."""
     declared = ["declared", "declared-point", "public"]
     assert [variant.name for variant in VARIANTS if not variant.leaked_bounds] == declared
-    assert [variant.name for variant in VARIANTS if not variant.float_noise] == ["exact-noise", *declared]
+    assert [variant.name for variant in VARIANTS if variant.neighbours == "replace-one"] == ["right-scale", *declared]
     assert [variant.name for variant in VARIANTS if variant.k is not None] == ["public"]
 
 
@@ -184,7 +182,7 @@ def test_what_a_variant_shares_it_would_run_alike():
             if part == "exact":
                 assert variant.exact_depth == one.exact_depth
             if part == "private":
-                assert (variant.private_depth, variant.float_noise) == (one.private_depth, one.float_noise)
+                assert (variant.private_depth, variant.neighbours) == (one.private_depth, one.neighbours)
                 assert variant.exhausted == one.exhausted or variant in variants_from(other)
             if part == "plain":
                 assert (variant.bounds, one.bounds) in {

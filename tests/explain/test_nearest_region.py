@@ -104,13 +104,12 @@ def kinds_of_counts(grid, seed):
     law = DiscreteLaplace(Fraction(3, 8))
     return {
         "keyed": KeyedCounts(ids, exact, bytes(32), bytes(16), law),
-        "unsafe": KeyedCounts(ids, exact, bytes(32), bytes(16), law, unsafe_float=True),
         "sparse": SparseCounts(ids, exact + 2, 2),
         "exact": ExactCounts(ids, exact),
     }
 
 
-@pytest.mark.parametrize("kind", ["keyed", "unsafe", "sparse", "exact"])
+@pytest.mark.parametrize("kind", ["keyed", "sparse", "exact"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("times", "max_depth"), [(1, None), (12, 4)])
 def test_every_holder_is_explained_by_its_own_counts(kind, weighted, times, max_depth):

@@ -19,7 +19,6 @@ VARIANTS = {
     "sparse": DPGridKNN(1, features=NAMES, bins=1000, counts="sparse", sparse_size=500, target_fpr=0.1),
     "wide": DPGridKNN(1, features=NAMES, bins=2**24, k=3, max_cells=50),
     "seeded": DPGridKNN(1, features=NAMES, bins=3, unsafe_seed=3),
-    "float": DPGridKNN(1, features=NAMES, bins=3, unsafe_float_laplace=True),
     "infinite": DPGridKNN(np.inf, features=NAMES, bins=3),
     "twin": GridKNN(NAMES, bins=3, target_fpr=0.2, exhausted="as-printed"),
     "forest": DPForest("1/3", features=NAMES, n_trees=3, depth=6, subspace=(1, 3), tree_seed=7, target_fpr=0.1),

@@ -152,7 +152,6 @@ def test_a_flipped_byte_gives_an_error_or_the_same_model(saved, saved_secret, tm
     "arguments",
     [
         {"epsilon": "0." + "3" * 30, "target_fpr": 0.1, "threshold_share": 0.0123456789012345},
-        {"epsilon": "1e-6", "unsafe_float_laplace": True},
         {"epsilon": "123456789012345678901234567890/987654321098765432109876543210"},
         {"epsilon": 1, "features": {"größe": (0, 1), "b": (0, 1), "c": (0, 1)}},
         {"epsilon": 1, "max_depth": 2**70, "weighted": True, "target_fpr": 0.5},

@@ -19,10 +19,10 @@ from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes, byte_source
-from dpoutlier.noise.unsafe import unsafe_float_laplace
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.release import release_keyed
+from low_bits import unsafe_float_laplace
 from noise_laws import DRAWS, EPSILONS, FALSE_ALARM, NOTHING, chi_square, dense_draws, keyed, law_of, words_of_64_bits
 
 

@@ -146,9 +146,7 @@ def test_the_statement_of_a_keyed_model_says_computational_and_secret():
     assert not statement.publishable
 
 
-@pytest.mark.parametrize(
-    "arguments", [{"epsilon": "inf"}, {"unsafe_seed": 1}, {"unsafe_seed": 0}, {"unsafe_float_laplace": True}]
-)
+@pytest.mark.parametrize("arguments", [{"epsilon": "inf"}, {"unsafe_seed": 1}, {"unsafe_seed": 0}])
 def test_modes_that_are_not_private_warn_and_say_so(arguments):
     with pytest.warns(UnsafeWarning, match="NOT PRIVATE"):
         statement = statement_of(**arguments)

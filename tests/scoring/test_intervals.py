@@ -152,7 +152,3 @@ def test_what_has_no_intervals_says_why():
         DPMarginals(1, features=(0, 1)).fit(ROWS).count_intervals(CENTRES, steps=1)
     with pytest.raises(InvalidParameterError, match="small enough for a region"):
         DPGridKNN(1, features=(0, 1), bins=400).fit(np.zeros((3, 2))).count_intervals([[0, 0]], steps=1000)
-    with pytest.warns(match="NOT PRIVATE"):
-        unsafe = grid(1, unsafe_float_laplace=True)
-    with pytest.raises(TypeError, match="unsafe_float_laplace"):
-        unsafe.count_intervals(CENTRES)

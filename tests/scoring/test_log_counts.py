@@ -25,9 +25,9 @@ from dpoutlier.scoring.log_counts import UNIT, LogCounts
 quiet = pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")
 
 
-def terms_of(counts, floor, per_row=1, bend=0):
+def terms_of(counts, floor, bend=0):
     out = np.empty(len(counts), np.int64)
-    log_terms(np.array(counts, np.int64), per_row, UNIT, floor, bend, out)
+    log_terms(np.array(counts, np.int64), UNIT, floor, bend, out)
     return out
 
 
@@ -54,10 +54,6 @@ def test_logarithms_are_frozen():
 def test_logarithms_never_fall(bend):
     terms = terms_of(np.arange(1, 5000), UNIT // 2, bend=bend)
     assert (np.diff(terms) > 0).all()
-
-
-def test_counts_in_parts_of_a_row():
-    assert terms_of([3 * 1024], UNIT // 2, per_row=1024).tolist() == terms_of([3], UNIT // 2).tolist()
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     epsilons = given if isinstance(given, list) else [given]
     if not epsilons or given is None:
         raise bad("epsilon", "a number or a list of numbers", given, f"Say in {path} which epsilon is claimed.")
-    taken = sorted(set(content) & {*NOT_THESE, "unsafe_float_laplace"})
+    taken = sorted(set(content) & set(NOT_THESE))
     if taken:
         raise InvalidParameterError(
             f"{path}: {', '.join(taken)} cannot be given: an audit makes up rows and noise itself."

@@ -113,7 +113,7 @@ class Code:
         reach = min(int(FAR * scale) + rows_per_person + 1, int(MOST_PAIRS**0.5) // 2)
         self.members = model.partition.cells_per_row
         self.likely = np.arange(max(crowd - reach, 0), crowd + reach + 1)
-        self.terms = scorer.logarithms(self.likely, 1, 1)
+        self.terms = scorer.logarithms(self.likely, 1)
         differences = (self.terms[:, np.newaxis] - self.terms).ravel()
         strange = np.abs(self.likely - crowd)
         self.order = np.lexsort(

@@ -14,9 +14,7 @@ from dpoutlier.partitions.base import CellIds
 
 __all__ = [
     "MOST_COUNT",
-    "MOST_UNSAFE_SCALE",
     "STREAM",
-    "UNSAFE_PER_ROW",
     "NoisyCounts",
     "all_counts",
     "empty_table",
@@ -30,10 +28,6 @@ STREAM = (
 )
 MANY = 2**16  # cells looked up at once
 MOST_COUNT = 2**38  # of a cell, in rows: with more, sums of count times distance would leave the kernels' integers
-UNSAFE_PER_ROW = 2**10  # resolution of the unsafe float noise, per row
-MOST_UNSAFE_SCALE = (
-    2**20
-)  # of the unsafe float noise, in rows: at that resolution wider noise would leave the kernels' integers
 
 
 class NoisyCounts(Protocol):
@@ -63,18 +57,16 @@ def empty_table(kind: int) -> CountTable:
     """A table of no cells, to be filled in by each kind of counts."""
     return CountTable(
         kind=kind,
-        per_row=1,
         dense=np.empty(0, np.int32),  # as most dense counts have it, so that kernels are compiled once for all
         occupied=new_occupied(0),
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),
-        scale=0.0,
         guided=no_table(),
         steady=no_steady_table(),
     )
 
 
-def noisy_counts(counts: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
+def noisy_counts(counts: NoisyCounts, ids: CellIds) -> NDArray[np.int64]:
     """Noisy counts of the cells ``ids`` of shape (n, 2), in rows."""
     out = np.empty(len(ids), np.int64)
     low, high = np.ascontiguousarray(ids[:, 1]), np.ascontiguousarray(ids[:, 0])
@@ -82,11 +74,11 @@ def noisy_counts(counts: NoisyCounts, ids: CellIds) -> NDArray[np.float64]:
     while not look_up(table, low, high, new_scratch(len(ids), STREAM * digits), out):
         digits *= 2
         table = counts.table(digits)
-    return np.asarray(out / table.per_row)
+    return out
 
 
-def all_counts(counts: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], int]:
-    """Noisy counts of all cells by id, in units of 1 / the second number returned; for partitions of few cells."""
+def all_counts(counts: NoisyCounts, n_cells: int) -> NDArray[np.int64]:
+    """Noisy counts of all cells by id, in rows; for partitions of few cells."""
     out, table, digits = np.empty(n_cells, np.int64), kernel_table(counts), DIGITS
     scratch = new_scratch(MANY, STREAM * digits)
     high = np.zeros(MANY, np.uint64)
@@ -96,7 +88,7 @@ def all_counts(counts: NoisyCounts, n_cells: int) -> tuple[NDArray[np.int64], in
         while not look_up(table, low, high[: len(part)], scratch, part):
             digits *= 2
             table, scratch = counts.table(digits), new_scratch(MANY, STREAM * digits)
-    return out, table.per_row
+    return out
 
 
 _tables: WeakKeyDictionary[Any, CountTable] = WeakKeyDictionary()

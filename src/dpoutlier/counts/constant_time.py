@@ -80,8 +80,6 @@ def slots_for(n: int, share: float) -> int:
 
 def steady(counts: KeyedCounts) -> SteadyCounts:
     """The same counts and noise, to be asked by strangers. Its table is made here and now: that takes a time of its own."""
-    if counts.unsafe_float:
-        raise SecretError("the noise of unsafe_float_laplace protects nobody, so there is no time to keep steady.")
     if counts.noise == 1:
         raise SecretError(
             f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "

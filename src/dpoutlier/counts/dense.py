@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import UNSAFE_PER_ROW, empty_table
+from dpoutlier.counts.base import empty_table
 from dpoutlier.kernels.counts import DENSE, CountTable
 from dpoutlier.noise.guide import DIGITS
 
@@ -23,10 +23,9 @@ def _compact(counts: NDArray[np.int64]) -> NDArray[Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DenseCounts:
-    """Released counts by cell id; ``unsafe_float`` marks the paper's noise, in units of 2**-10 rows."""
+    """Released counts by cell id."""
 
     counts: NDArray[np.int64]
-    unsafe_float: bool = False
 
     def __post_init__(self) -> None:
         self.counts.setflags(write=False)
@@ -37,11 +36,10 @@ class DenseCounts:
 
     @property
     def publishable(self) -> bool:
-        return not self.unsafe_float
+        return True
 
     def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - the noise was drawn
-        per_row = UNSAFE_PER_ROW if self.unsafe_float else 1
-        return empty_table(DENSE)._replace(dense=_compact(self.counts), per_row=per_row)
+        return empty_table(DENSE)._replace(dense=_compact(self.counts))
 
     def listed(self) -> None:
         return None  # noise lies on every cell
@@ -50,4 +48,4 @@ class DenseCounts:
         return {"counts": self.counts}
 
     def to_json(self) -> dict[str, Any]:
-        return {"kind": self.kind, "unsafe_float": self.unsafe_float}
+        return {"kind": self.kind, "unsafe_float": False}  # of a mode that is gone; version 1 of the format names it

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import UNSAFE_PER_ROW, empty_table, occupied_cells
+from dpoutlier.counts.base import empty_table, occupied_cells
 from dpoutlier.exceptions import SecretError
-from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, UNSAFE_KEYED_FLOAT, CountTable
+from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, CountTable
 from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.base import CellIds
@@ -84,7 +84,6 @@ class KeyedCounts:
     key: bytes
     salt: bytes
     law: DiscreteLaplace
-    unsafe_float: bool = False
     noise: int = 2
     """Version of the noise. An old file keeps its own: other noise on the same counts would be a second release."""
 
@@ -104,8 +103,6 @@ class KeyedCounts:
         exact = empty_table(KEYED)._replace(
             occupied=occupied_cells(self.ids, self.exact), subkey=self.subkey(), rate=np.uint64(self.law.rate_units)
         )
-        if self.unsafe_float:
-            return exact._replace(kind=UNSAFE_KEYED_FLOAT, per_row=UNSAFE_PER_ROW, scale=self.law.scale)
         if self.noise == 1:
             return exact
         return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law, digits))
@@ -127,7 +124,7 @@ class KeyedCounts:
             "prf": NOISE[self.noise][0],
             "sampler": NOISE[self.noise][1],
             "rate": str(self.law.rate),
-            "unsafe_float": self.unsafe_float,
+            "unsafe_float": False,  # of a mode that is gone; version 1 of the format names it
         }
 
     def __copy__(self) -> KeyedCounts:
@@ -143,4 +140,4 @@ class KeyedCounts:
                 "Publish a dense model instead (counts='dense'), or, for a process that is the custodian's own, pickle "
                 "inside 'with dpoutlier.secrets_may_travel():'."
             )
-        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.unsafe_float, self.noise))
+        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.noise))

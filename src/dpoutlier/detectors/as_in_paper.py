@@ -27,9 +27,9 @@ def as_in_paper(
     """Fit DP Grid k-NN with the paper's own preprocessing. **Not private.**
 
     The grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these numbers stay on
-    a trusted server; here the model holds them. The noise is drawn in floating point, as in the authors' code, and its scale 1
-    / epsilon gives only 2 epsilon for the paper's own neighbours, which replace a row. The model's privacy statement says so.
-    For a private fit use :class:`DPGridKNN` with declared bounds, or :class:`DPForest`.
+    a trusted server; here the model holds them. The noise is exact, with scale 1 / epsilon; for the paper's own neighbours,
+    which replace a row, this gives only 2 epsilon. The model's privacy statement says that nothing is guaranteed. For a private fit
+    use :class:`DPGridKNN` with declared bounds, or :class:`DPForest`.
 
     Parameters
     ----------
@@ -89,7 +89,6 @@ def as_in_paper(
         max_depth=MAX_DEPTH,
         max_cells=grid.most_within(MAX_DEPTH),  # so that depth alone ends a walk
         exhausted="as-printed",
-        unsafe_float_laplace=True,
     ).fit(X)
 
 

@@ -197,11 +197,9 @@ class HoldsModel(ScoresPoints):
         Raises
         ------
         TypeError
-            If the distribution of the noise on single cells is not known: after a merge of sparse counts, or with float noise.
+            If the distribution of the noise on single cells is not known: after a merge of sparse counts.
         """
         model = self._fitted_model()
-        if model.counts.to_json().get("unsafe_float", False):
-            raise TypeError("the noise of unsafe_float_laplace is rounded floats, and its law on a count is not known.")
         if model.counts.kind == "sparse" and model.merged is not None:
             raise TypeError(
                 "what merged sparse releases do not list is known of each part only, so there are no intervals."

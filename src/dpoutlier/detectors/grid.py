@@ -231,8 +231,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Number of threads. None means 1, and -1 means all cores.
     unsafe_seed : int, default=None
         Seed of predictable noise, for tests. **Not private.** None: noise from the operating system's generator.
-    unsafe_float_laplace : bool, default=False
-        The paper's floating-point noise, for its reproduction. Not private.
 
     Attributes
     ----------
@@ -302,7 +300,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         dataset: str | None = None,
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
-        unsafe_float_laplace: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.features = features
@@ -327,7 +324,6 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         self.dataset = dataset
         self.n_jobs = n_jobs
         self.unsafe_seed = unsafe_seed
-        self.unsafe_float_laplace = unsafe_float_laplace
 
     def _make_scorer(self) -> NearestCells:
         return replace(super()._make_scorer(), max_cells=self.max_cells)
@@ -374,5 +370,4 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         return {
             **arguments,
             "counts": model.counts.kind if model.counts.kind in {"dense", "keyed", "sparse"} else "auto",
-            "unsafe_float_laplace": bool(model.counts.to_json().get("unsafe_float", False)),
         }

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpoutlier._validate import bad, is_whole, share, true_or_false
+from dpoutlier._validate import bad, is_whole, share
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
@@ -39,7 +39,6 @@ __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
-FLOAT = "unsafe_float_laplace draws noise in floating point, whose low bits tell the counts apart (Mironov 2012)."
 
 
 class PartitionedDetector(HoldsModel, Detector):
@@ -68,7 +67,7 @@ class PartitionedDetector(HoldsModel, Detector):
             Reference rows: an array; a data frame; a lazy frame of Polars, DuckDB, Dask or Spark; a ``pyarrow.dataset.Dataset``; or
             files (.parquet or .csv): a path, a list of paths, a pattern such as ``"rows/*.parquet"``, or a folder of .parquet
             files. All but arrays and data frames may be larger than memory. From files, only the columns that ``features`` and
-            ``categories`` name are read. Everywhere else, every column must be a feature.
+            ``categories`` name are read, or all of them if they give no names. Everywhere else, every column must be a feature.
         y : None, default=None
             Ignored. It is here because scikit-learn passes it.
 
@@ -168,14 +167,12 @@ class PrivateDetector(PartitionedDetector):
     ledger: Any
     dataset: Any
     unsafe_seed: Any
-    unsafe_float_laplace: Any = False
 
     def _guarantee(self) -> Guarantee:
         epsilon = as_epsilon(self.epsilon)
         voided = [INFINITE] if epsilon is None else []
         voided += self._leak()
         voided += [SEEDED] if self.unsafe_seed is not None else []
-        voided += [FLOAT] if true_or_false(unsafe_float_laplace=self.unsafe_float_laplace) else []
         for reason in voided:
             warn_unsafe(reason, stacklevel=4)
         if not voided and epsilon is not None:
@@ -264,7 +261,6 @@ class PrivateDetector(PartitionedDetector):
             target_fpr=self._target_fpr(),
             threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),
             unsafe_seed=self.unsafe_seed,
-            unsafe_float=bool(self.unsafe_float_laplace),
             n_jobs=thread_count(self.n_jobs),
             reserve=self._reserve(),
         )

@@ -67,8 +67,7 @@ class _Levels:
 
 def contributions(positions: Positions, partition: Partition, counts: NoisyCounts, scorer: LogCounts) -> Contributions:
     """Contributions of each feature to the score of each point."""
-    noisy, per_row = all_counts(counts, partition.n_cells)
-    rows, floor = noisy / per_row, scorer.floor / UNIT
+    rows, floor = all_counts(counts, partition.n_cells).astype(np.float64), scorer.floor / UNIT
     cells = partition.cells(positions[:])[:, :, 1].astype(np.int64)
     parts = np.zeros((len(positions), partition.n_features))
     empty, used = np.zeros_like(parts), np.zeros(partition.n_features)

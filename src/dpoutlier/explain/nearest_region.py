@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import NoisyCounts, kernel_table, noisy_counts
+from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.features.axes import MISSING, Axis, each_axis, level_position
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.stored import StoredCells
@@ -201,10 +201,8 @@ def parts_of_score(
         return [Fraction(1)] * len(ranks)
     walk = order.cells
     far = [[rank.cost if from_point else rank.length for rank in own] for own in ranks]
-    per_row = kernel_table(counts).per_row if scorer.weighted else 1
     if scorer.weighted:
-        rows = noisy_counts(counts, cell_ids([cell.number for cell in walk]))
-        known = [round(q * per_row) for q in rows.tolist()]
+        known = noisy_counts(counts, cell_ids([cell.number for cell in walk])).tolist()
     else:
         walk, known = walk[-1:], [1]
     totals = [sum(known) * own[0] for own in far]
@@ -212,9 +210,9 @@ def parts_of_score(
         for j, r in cell.path:
             totals[j] += q * (far[j][r] - far[j][0])
     if outlying:
-        missing = scorer.k * per_row - sum(known)
+        missing = scorer.k - sum(known)
         totals = [total + missing * edge for total in totals]
-    return [Fraction(total, per_row * edge) for total in totals]
+    return [Fraction(total, edge) for total in totals]
 
 
 def feature_ranks(position: NDArray[np.uint32], grid: Grid, max_depth: int | None, most_cells: int) -> list[list[Rank]]:

@@ -17,7 +17,6 @@ __all__ = [
     "KEYED",
     "KEYED_BY_TABLE",
     "STEADY",
-    "UNSAFE_KEYED_FLOAT",
     "CountTable",
     "Scratch",
     "look_up",
@@ -25,22 +24,19 @@ __all__ = [
     "noisy_counts_of",
 ]
 
-EXACT, DENSE, KEYED, UNSAFE_KEYED_FLOAT, KEYED_BY_TABLE, STEADY = 0, 1, 2, 3, 4, 5
+EXACT, DENSE, KEYED, KEYED_BY_TABLE, STEADY = 0, 1, 2, 3, 4
 BATCH = 12  # words computed at a time where a draw takes many
-MANTISSA = np.uint64(11)  # drops all but 53 bits
 ZERO, LAST_BIT = np.uint64(0), np.uint64(1)
 
 
 class CountTable(NamedTuple):
-    """What a kernel needs of counts. Counts are integers, in units of ``1 / per_row`` rows."""
+    """What a kernel needs of counts. Counts are whole numbers of rows."""
 
     kind: int
-    per_row: int  # 1, but for the unsafe float noise
     dense: Any  # noisy counts by cell id; empty unless DENSE
     occupied: Occupied  # exact counts; empty if DENSE or STEADY
     subkey: Any  # two words
     rate: Any  # of the noise, in units of 2**-40
-    scale: float  # of the unsafe float noise, in rows
     guided: GuidedTable  # of the noise, if KEYED_BY_TABLE
     steady: SteadyTable  # exact counts, and what makes the noise of KEYED_BY_TABLE, if STEADY
 
@@ -102,32 +98,19 @@ def add_table_noise(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
 
 
 @shared
-def unsafe_keyed_float(key0: Any, key1: Any, high: Any, low: Any, scale: float) -> Any:
-    """Laplace noise by the logarithm of a float, as in the paper. Not private: for the reproduction only."""
-    size = siphash_words(key0, key1, low, high, np.uint64(0))
-    sign = siphash_words(key0, key1, low, high, np.uint64(1))
-    magnitude = -scale * np.log((float(size >> MANTISSA) + 0.5) * 2.0**-53)
-    return magnitude if (sign & LAST_BIT) == LAST_BIT else -magnitude
-
-
-@shared
 def add_slow_noise(table: CountTable, low: Any, high: Any, stream: Any, out: Any) -> bool:
-    """Noise of files of sampler version 1, of very wide noise, and of the unsafe float."""
+    """Noise of files of sampler version 1, and very wide noise."""
     for i in range(out.shape[0]):
-        if table.kind == KEYED:
-            noise, at = long_draw(table, high[i], low[i], stream)
-            if at < 0:
-                return False
-            out[i] += noise
-        else:
-            floating = unsafe_keyed_float(table.subkey[0], table.subkey[1], high[i], low[i], table.scale)
-            out[i] += np.int64(np.rint(floating * table.per_row))
+        noise, at = long_draw(table, high[i], low[i], stream)
+        if at < 0:
+            return False
+        out[i] += noise
     return True
 
 
 @inlined
 def noisy_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> Any:
-    """Noisy counts of cells, in units of ``1 / table.per_row`` rows. Returns False where the table or the stream is too short.
+    """Noisy counts of cells, in rows. Returns False where the table or the stream is too short.
 
     Noise is drawn for every cell that is asked for, occupied or not.
     """
@@ -157,7 +140,7 @@ def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch
         return steady_counts_of(table, low, high, scratch, out)
     for i in range(out.shape[0]):
         out[i] = 0
-    add_exact_counts(table.occupied, low, high, table.per_row, out)
+    add_exact_counts(table.occupied, low, high, out)
     if table.kind == KEYED_BY_TABLE:
         return bool(add_table_noise(table, low, high, scratch, out))
     if table.kind != EXACT:

@@ -43,12 +43,12 @@ def log_of(value: Any) -> Any:
 
 
 @kernel
-def log_terms(counts: Any, per_row: int, unit: int, floor: int, bend: int, out: Any) -> None:
+def log_terms(counts: Any, unit: int, floor: int, bend: int, out: Any) -> None:
     """The logarithm of each count, but at least of the floor, times 2**32; floor and bend are in units of 1 / unit rows.
 
     Without a bend, of the count in rows; with one, of count / (count + bend), which levels off where counts are large.
     """
     one_row = log_of(np.uint64(unit))
     for i in range(out.shape[0]):
-        value = max(counts[i] * (unit // per_row), floor)
+        value = max(counts[i] * unit, floor)
         out[i] = log_of(np.uint64(value)) - (log_of(np.uint64(value + bend)) if bend > 0 else one_row)

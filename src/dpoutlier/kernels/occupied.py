@@ -65,11 +65,11 @@ def put_counts(ids: Any, counts: Any, occupied: Occupied) -> None:
 
 
 @inlined
-def add_exact_counts(occupied: Occupied, low: Any, high: Any, per_row: Any, out: Any) -> None:
-    """Add ``per_row`` times the exact count of each cell to ``out``."""
+def add_exact_counts(occupied: Occupied, low: Any, high: Any, out: Any) -> None:
+    """Add the exact count of each cell to ``out``."""
     last_word = np.uint64(occupied.bits.shape[0] - 1)
     for i in range(out.shape[0]):
         mixed = hash_of(high[i], low[i])
         bit = mixed >> HALF
         if (occupied.bits[(bit >> BYTE_BITS) & last_word] >> (bit & LAST_SIX)) & ONE:
-            out[i] += per_row * occupied.count[slot_of(occupied, high[i], low[i], mixed)]
+            out[i] += occupied.count[slot_of(occupied, high[i], low[i], mixed)]

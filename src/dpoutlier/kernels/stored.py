@@ -232,6 +232,6 @@ def walk_stored(
         elif exhausted and not rule.weighted:  # the paper scores the last cell of all, empty or not
             last_cell(grid, rule.max_depth, ranks, buffers.costs_left, buffers.cell)
             high, low = 0, distance_to(buffers.cell, home_cost, grid, rule, ranks)
-        results.score[i] = as_score(high, low, grid, rule, 1)
+        results.score[i] = as_score(high, low, grid, rule)
         results.gathered[i], results.visited[i] = gathered, n
         results.status[i] = RAN_OUT_OF_CELLS if exhausted else GATHERED

@@ -55,7 +55,7 @@ class Results(NamedTuple):
     """One entry per point."""
 
     score: Any
-    gathered: Any  # in units of 1 / per_row rows
+    gathered: Any  # rows
     visited: Any
     status: Any
 
@@ -114,10 +114,9 @@ def add_product(high: Any, low: Any, count: Any, distance: Any) -> Any:
 
 
 @inlined
-def as_score(high: Any, low: Any, grid: GridArrays, rule: Rule, per_row: Any) -> Any:
+def as_score(high: Any, low: Any, grid: GridArrays, rule: Rule) -> Any:
     """``high * 2**24 + low``, in lengths of the cube's edge and in rows."""
-    length = (np.float64(high) * SHIFT + np.float64(low)) / np.float64(LATTICE if rule.from_point else grid.unit)
-    return length / np.float64(per_row) if rule.weighted else length
+    return (np.float64(high) * SHIFT + np.float64(low)) / np.float64(LATTICE if rule.from_point else grid.unit)
 
 
 @inlined
@@ -267,7 +266,7 @@ def walk_on(
 ) -> Any:
     """Walk from a home cell that was visited. Returns False if the noise needs more digits."""
     ranks, path, state = buffers.ranks, buffers.path, buffers.state
-    features, k = grid.bins.shape[0], rule.k * table.per_row
+    features, k = grid.bins.shape[0], rule.k
     home_cost = start_ranks(position, grid, ranks)
     farthest = farthest_cost(grid, rule.max_depth, ranks)
     state[S_GATHERED], state[S_VISITED], state[S_STATUS] = home_count, 1, ON_THE_WAY
@@ -311,7 +310,7 @@ def walk_points(
     positions: Any, grid: GridArrays, table: CountTable, rule: Rule, buffers: Buffers, results: Results
 ) -> bool:
     """Algorithm 1 for each row of ``positions``, into ``results``. Returns False if the noise needs more digits."""
-    n, k, state = positions.shape[0], rule.k * table.per_row, buffers.state
+    n, k, state = positions.shape[0], rule.k, buffers.state
     high, low, count = buffers.home_high[:n], buffers.home_low[:n], buffers.home_count[:n]
     find_home_cells(positions, grid, high, low)
     if not look_up(table, low, high, buffers.scratch, count):
@@ -324,12 +323,12 @@ def walk_points(
         if count[i] >= k:
             distance = start_ranks(positions[i], grid, buffers.ranks)
             upper, lower = add_product(0, 0, count[i] if rule.weighted else 1, distance)
-            results.score[i] = as_score(upper, lower, grid, rule, table.per_row)
+            results.score[i] = as_score(upper, lower, grid, rule)
             results.gathered[i], results.visited[i], results.status[i] = count[i], 1, GATHERED
             continue
         if not walk_on(positions[i], high[i], low[i], count[i], grid, table, rule, buffers):
             return False
-        results.score[i] = as_score(state[S_HIGH], state[S_LOW], grid, rule, table.per_row)
+        results.score[i] = as_score(state[S_HIGH], state[S_LOW], grid, rule)
         results.gathered[i], results.visited[i], results.status[i] = (
             state[S_GATHERED],
             state[S_VISITED],

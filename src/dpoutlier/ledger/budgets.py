@@ -74,7 +74,7 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
     """
     if not guarantee.private or guarantee.epsilon is None:
         raise LedgerError(
-            "a fit that is not private (epsilon=inf, unsafe_seed, unsafe_float_laplace, bounds from the rows) cannot be charged to "
+            "a fit that is not private (epsilon=inf, unsafe_seed, bounds from the rows) cannot be charged to "
             "a ledger: no budget covers it. Leave ledger out, on data that nobody needs to protect."
         )
     cost = guarantee.epsilon * Fraction(sensitivity(budget.neighbours), sensitivity(guarantee.neighbours))

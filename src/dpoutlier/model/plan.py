@@ -47,7 +47,6 @@ class Plan:
     target_fpr: float | None = None
     threshold_share: Fraction = Fraction(1, 20)
     unsafe_seed: int | None = None
-    unsafe_float: bool = False
     n_jobs: int = 1
     reserve: Callable[[Guarantee, str], Receipt] | None = None
     """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
@@ -60,11 +59,6 @@ class Plan:
                 )
             shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
             raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
-        if self.counts == "sparse" and self.unsafe_float:
-            raise InvalidParameterError(
-                "unsafe_float_laplace has no sparse counts, whose chances are those of the exact noise. Use counts='dense' or "
-                "'keyed', or leave unsafe_float_laplace out."
-            )
         if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
             for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
                 self.target_fpr is not None

@@ -116,7 +116,7 @@ def count_intervals(
 
 def _of_cells(positions: NDArray[np.uint32], partition: Partition, counts: NoisyCounts) -> NDArray[np.int64]:
     ids = partition.cells(positions)
-    return _whole(noisy_counts(counts, ids.reshape(-1, 2))).reshape(ids.shape[:2])
+    return noisy_counts(counts, ids.reshape(-1, 2)).reshape(ids.shape[:2])
 
 
 def _of_regions(
@@ -127,11 +127,6 @@ def _of_regions(
     found = np.empty((len(homes), 2), np.int64)
     for region, home in zip(found, homes, strict=True):  # one at a time: together they may be large
         ids = cells_within(grid, home, steps)
-        region[:] = _whole(noisy_counts(counts, ids)).sum(), len(ids)
+        region[:] = noisy_counts(counts, ids).sum(), len(ids)
     totals, sizes = found[which.reshape(-1)].T
     return totals, sizes
-
-
-def _whole(counts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Counts of integer noise are whole numbers below 2**53, whatever their type."""
-    return counts.astype(np.int64)

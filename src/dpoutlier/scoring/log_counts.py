@@ -78,23 +78,23 @@ class LogCounts:
         """The logarithm of each cell's count, in units of 1 / TERM_UNIT; made once for counts, and kept beside it."""
         known = _terms.get(counts)
         if known is None or known[0] != self or known[1] != partition:
-            terms = self._terms_of(partition, *all_counts(counts, partition.n_cells))
+            terms = self._terms_of(partition, all_counts(counts, partition.n_cells))
             known = _terms[counts] = (self, partition, terms)
         return known[2]
 
-    def _terms_of(self, partition: Partition, noisy: NDArray[np.int64], per_row: int) -> NDArray[np.int64]:
-        terms = self.logarithms(noisy, per_row, 1)
+    def _terms_of(self, partition: Partition, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
+        terms = self.logarithms(noisy, 1)
         if self.soft:
             more = np.zeros_like(terms)
             for part in partition.coarser(noisy):
-                more[part.cells] += self.logarithms(part.counts, per_row, part.merged) // (2 * part.among)
+                more[part.cells] += self.logarithms(part.counts, part.merged) // (2 * part.among)
             terms += more
         return terms
 
-    def logarithms(self, noisy: NDArray[np.int64], per_row: int, merged: int) -> NDArray[np.int64]:
+    def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
         """Of sums of so many cells, whose noise is wider by the root of their number, in units of 1 / TERM_UNIT."""
         out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
-        log_terms(np.ascontiguousarray(noisy), per_row, UNIT, floor, BEND * floor if self.soft else 0, out)
+        log_terms(np.ascontiguousarray(noisy), UNIT, floor, BEND * floor if self.soft else 0, out)
         return out
 
     def floor_of(self, merged: int) -> int:
@@ -115,7 +115,7 @@ class LogCounts:
 
     def levels(self, partition: Partition) -> NDArray[np.float64]:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
-        empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), 1, merged)[0]))
+        empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), merged)[0]))
         total = partition.cells_per_row * empty(1)
         total += sum(empty(merged) // (2 * among) for merged, among in partition.merges()) if self.soft else 0
         highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)

@@ -123,7 +123,7 @@ class NearestCells:
             def work(part: slice) -> None:
                 walker(positions[part], walks.scores[part])
                 found = walker.results
-                walks.gathered[part] = found.gathered[: part.stop - part.start] / walker.table.per_row
+                walks.gathered[part] = found.gathered[: part.stop - part.start]
                 walks.visited[part] = found.visited[: part.stop - part.start]
                 walks.status[part] = found.status[: part.stop - part.start]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import MOST_UNSAFE_SCALE, NoisyCounts
+from dpoutlier.counts.base import NoisyCounts
 from dpoutlier.counts.dense import MOST_DENSE_CELLS
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.sparse import threshold_for
@@ -113,11 +113,6 @@ def _charge_for_counts(partition: Partition, plan: Plan) -> list[Charge]:
     if plan.epsilon_counts is None:
         return []
     paid = charge("counts", plan.epsilon_counts, plan.guarantee.sensitivity(partition.cells_per_row))
-    if plan.unsafe_float and paid.rate * MOST_UNSAFE_SCALE < 1:
-        raise InvalidParameterError(
-            f"epsilon is too small for unsafe_float_laplace, whose noise would have a scale of {float(1 / paid.rate):.3g} rows; it "
-            f"is kept for scales up to {MOST_UNSAFE_SCALE:,}. Give a larger epsilon, or leave unsafe_float_laplace out."
-        )
     return [paid]
 
 
@@ -131,12 +126,12 @@ def _release_counts(
     dense = plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
     held: NoisyCounts
     if dense:
-        held = release_dense(exact, partition.n_cells, law, source, unsafe_float=plan.unsafe_float)
+        held = release_dense(exact, partition.n_cells, law, source)
     elif plan.counts == "sparse":
         tau = threshold_for(partition.n_cells, law, plan.sparse_size)
         held = release_sparse(exact, partition.n_cells, law, tau, source)
     else:
-        held = release_keyed(exact, law, source, unsafe_float=plan.unsafe_float)
+        held = release_keyed(exact, law, source)
     return held, paid
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import UNSAFE_PER_ROW
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.counts.sparse import SparseCounts
@@ -12,7 +11,6 @@ from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import ByteSource
 from dpoutlier.noise.uniform import draw_distinct_below, same_as_before
-from dpoutlier.noise.unsafe import unsafe_float_laplace
 from dpoutlier.trusted.counts import Counts
 
 __all__ = ["release_dense", "release_keyed", "release_sparse", "release_vector"]
@@ -25,24 +23,17 @@ def release_vector(exact: NDArray[np.int64], law: DiscreteLaplace, source: ByteS
     return exact + draw_noise(law, len(exact), source)
 
 
-def release_dense(
-    counts: Counts, n_cells: int, law: DiscreteLaplace, source: ByteSource, *, unsafe_float: bool = False
-) -> DenseCounts:
+def release_dense(counts: Counts, n_cells: int, law: DiscreteLaplace, source: ByteSource) -> DenseCounts:
     """Noise on every cell, occupied or not; the exact counts are dropped."""  # (P3)
     exact = np.zeros(n_cells, np.int64)
     exact[counts.ids[:, 1].astype(np.int64)] = counts.counts
-    if unsafe_float:
-        noisy = exact + unsafe_float_laplace(law.scale, n_cells, source)
-        return DenseCounts(np.rint(noisy * UNSAFE_PER_ROW).astype(np.int64), unsafe_float=True)
     return DenseCounts(release_vector(exact, law, source))
 
 
-def release_keyed(
-    counts: Counts, law: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None, unsafe_float: bool = False
-) -> KeyedCounts:
+def release_keyed(counts: Counts, law: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None) -> KeyedCounts:
     """The same noise in law, computed when a cell is asked for. The salt is fresh, also under a given key."""  # (P4)
     key = source.read(KEY_BYTES) if key is None else key
-    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, unsafe_float, noise_of(law))
+    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, noise_of(law))
 
 
 def release_sparse(counts: Counts, n_cells: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> SparseCounts:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one
-from dpoutlier.counts.base import MOST_COUNT, MOST_UNSAFE_SCALE, NoisyCounts
+from dpoutlier.counts.base import MOST_COUNT, NoisyCounts
 from dpoutlier.counts.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.keyed import KEY_BYTES, NOISE, SALT_BYTES, KeyedCounts, noise_of
@@ -245,8 +245,7 @@ def _check_kind(model: Model) -> None:
     if parts not in PARTS.values() or parts != PARTS.get(model.detector, parts):
         raise ModelFileError("the detector, partition and scoring rule of the model file do not belong together.")
     exact = isinstance(model.counts, ExactCounts)
-    unsafe = bool(model.counts.to_json().get("unsafe_float", False))
-    if exact is not (model.guarantee.epsilon is None) or (unsafe and model.guarantee.private):
+    if exact is not (model.guarantee.epsilon is None):
         raise ModelFileError("the counts of the model file do not fit its guarantee.")
     if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
         raise ModelFileError("the model file promises privacy for a detector that has none.")
@@ -280,6 +279,11 @@ def _check_canonical(model: Model, manifest: dict[str, Any], arrays: Arrays) -> 
 
 
 def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> NoisyCounts:
+    if content.get("unsafe_float", False) is True:
+        raise ModelFileError(
+            "the model file has noise in floating point (unsafe_float_laplace), which is not private. dpoutlier no longer reads "
+            "such files: fit again."
+        )
     match content["kind"]:
         case "dense":
             if partition.n_cells > MOST_DENSE_CELLS:
@@ -287,7 +291,7 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             counts = _expect(arrays, "counts", "<i8", (partition.n_cells,))
             if _too_large(counts, MOST_COUNT):
                 raise ModelFileError("the counts of the model file are too large.")
-            return DenseCounts(counts, bool(content["unsafe_float"]))
+            return DenseCounts(counts)
         case "exact":
             return ExactCounts(*_listed(arrays, partition, "exact"))
         case "sparse":
@@ -304,11 +308,9 @@ def _counts(content: dict[str, Any], arrays: Arrays, partition: Partition) -> No
             key = _expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
             salt = _expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
             law = DiscreteLaplace(_rational(content["rate"]))
-            if content["unsafe_float"] and law.rate * MOST_UNSAFE_SCALE < 1:
-                raise ModelFileError("the model file has float noise wider than this format knows.")
             if named[0] > noise_of(law):
                 raise ModelFileError("the model file has noise too wide for the table that it names.")
-            return KeyedCounts(ids, exact, key, salt, law, bool(content["unsafe_float"]), named[0])
+            return KeyedCounts(ids, exact, key, salt, law, named[0])
         case kind:
             raise ModelFileError(f"the model file has counts {kind!r} that this dpoutlier does not know.")
 
