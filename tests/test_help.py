@@ -7,10 +7,11 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import dpoutlier
-from dpoutlier import DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
+from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
 
 SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.+))?$")
@@ -22,7 +23,7 @@ SCORING = (
     "decision_function offset_ outlier_scores outside_bounds predict score_frame score_one score_samples set_threshold"
 )
 MODEL = f"{SCORING} count_intervals explain export_scores guarantee_ privacy_statement publishable save"
-DETECTOR = f"{MODEL} fit fit_predict"
+DETECTOR = f"{MODEL} fit fit_predict set_params"
 VISIBLE = {
     "Bounds": "domain from_file leaked n_features of",
     "Category": "code from_json names to_json",
@@ -37,7 +38,7 @@ VISIBLE = {
     "Forest": DETECTOR,
     "GridKNN": f"{DETECTOR} walk",
     "Guarantee": "epsilon_for private sensitivity",
-    "KNN": f"{SCORING} fit fit_predict guarantee_",
+    "KNN": f"{SCORING} fit fit_predict guarantee_ set_params",
     "Ledger": "anchor_changes balance balances charge check check_paid commit create datasets entries has_anchor move_anchor "
     "open_budget outcome reserve spendings verify",
     "Marginals": DETECTOR,
@@ -202,6 +203,22 @@ def test_users_see_what_users_use():
     assert {name: sorted(visible(kind)) for name, kind in public_classes().items()} == {
         name: sorted(names.split()) for name, names in VISIBLE.items()
     }
+
+
+FITTED = {"model_", "n_features_in_"}
+BY_SCIKIT_LEARN = {"get_metadata_routing", "get_params"}
+
+
+@pytest.mark.parametrize("kind", [DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, KNN])
+def test_tab_completion_shows_only_what_can_be_used(kind):
+    given = {"epsilon": 1} if kind in {DPForest, DPGridKNN, DPMarginals} else {}
+    given |= {"n_rows_hint": 10} if "epsilon" in given else {}
+    detector = kind(features=(0, 1), **given).fit(np.full((9, 2), 0.5))
+    shown = {name for name in dir(detector) if not name.startswith("_")}
+    absent = {"fit_predict", "offset_"}  # never there, and not there without a threshold
+    fitted = FITTED - ({"model_"} if kind is KNN else set())
+    assert shown == (visible(kind) - absent) | set(detector.get_params()) | fitted | BY_SCIKIT_LEARN
+    assert all(hasattr(detector, name) for name in shown)
 
 
 def test_old_names_do_not_show():

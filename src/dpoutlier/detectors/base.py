@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier._validate import bad
+from dpoutlier.detectors.old_names import with_new_names
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ColumnNamesWarning
 from dpoutlier.features.bounds import Bounds
@@ -45,6 +46,22 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} has no fit_predict: it would publish labels of the reference rows, which the guarantee "
             "does not cover. Fit on reference rows, then predict on other points."
         )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the detector.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name. Old names are accepted until version 1.0, with a warning.
+
+        Returns
+        -------
+        self
+            The same detector, changed. A fit that was made before keeps its model.
+        """
+        super().set_params(**with_new_names(params))
+        return self
 
     def _table(self, X: Any, declared: Bounds) -> Any:
         """What to read rows from: files and data sets batch by batch.

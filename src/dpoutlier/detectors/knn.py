@@ -122,9 +122,11 @@ class KNN(Detector):
                 f"a lazy frame ({type(X).__name__}) was passed; collect it into a data frame: this keeps all rows."
             )
         domain = self._declared_domain(X, declared)
-        self.neighbours_ = ReferenceNeighbours(X, domain, k, weighted=weighted)
-        self.score_histogram_ = None if fpr is None else self.neighbours_.score_histogram(fpr)
-        self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
+        self._neighbours = ReferenceNeighbours(X, domain, k, weighted=weighted)
+        self._score_histogram = None if fpr is None else self._neighbours.score_histogram(fpr)
+        self._score_threshold = (
+            None if self._score_histogram is None or fpr is None else self._score_histogram.threshold(fpr)
+        )
         self._keep_schema(domain)
         return self
 
@@ -134,18 +136,18 @@ class KNN(Detector):
         return Guarantee(None, voided_by=("KNN keeps the reference rows: no noise, no guarantee.",))
 
     def _fitted_domain(self) -> Domain:
-        return self.neighbours_.domain
+        return self._neighbours.domain
 
     def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
-        return self.neighbours_.outlier_scores(positions)
+        return self._neighbours.outlier_scores(positions)
 
     def _threshold(self) -> float | None:
-        return self.threshold_
+        return self._score_threshold
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is None:
-            self.threshold_ = score
-        elif self.score_histogram_ is None:
+            self._score_threshold = score
+        elif self._score_histogram is None:
             raise ThresholdNotSetError("fit with target_fpr=0.05 before aiming at another false-positive rate.")
         else:
-            self.threshold_ = self.score_histogram_.threshold(target_fpr)
+            self._score_threshold = self._score_histogram.threshold(target_fpr)

@@ -276,12 +276,12 @@ def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guara
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
     if not n and _bought(charges):
-        return "bought by some of the parts (see charges), and declared by the others"
+        return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"
-    price = "see charges" if guarantee.private else "nothing here is private"
+    price = "with epsilon, see charges" if guarantee.private else "nothing here is private"
     of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
-    return f"bought for {of} ({price})"
+    return f"estimated for {of} ({price})"
 
 
 def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
@@ -358,8 +358,8 @@ def _n_rows_hint(n_rows_hint: int | None, charges: tuple[Charge, ...], merged: M
         return "not used by the merge; each part had its own"
     if n_rows_hint is None:
         return "not used"
-    bought = any(charge.purpose == "number of rows" for charge in charges)
-    return f"{n_rows_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
+    estimated = any(charge.purpose == "number of rows" for charge in charges)
+    return f"{n_rows_hint} ({'estimated with epsilon, see charges' if estimated else 'a public number declared by the custodian'})"
 
 
 def _cells(n: int) -> str:
