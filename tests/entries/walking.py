@@ -79,26 +79,19 @@ def positions_for(one: Any) -> np.ndarray:
     return places
 
 
-def _model(one: Any) -> Any:
-    return one.model_
-
-
 def _paid(ledger: Any) -> Any:
     return next(one for one in ledger.spendings() if one.number == ledger.receipt.entry)
 
 
 PARAMETERS: dict[str, Callable[[Any], Any]] = {
     "X": points_for,
-    "call": lambda one: lambda served: served.outlier_scores(points_for(one)),
     "cells_per_row": lambda _: 3,
     "content": lambda one: one.to_json(),
     "dataset": lambda _: "patients",
     "feature": lambda _: "a",
     "guarantee": lambda _: Guarantee(Fraction(1, 8), rows_per_person=2, person="who"),
     "j": lambda _: 0,
-    "model": _model,
     "neighbours": lambda _: Neighbours.REPLACE_ONE,
-    "outlier_scores": lambda _: np.array([0.0, 1.5, np.inf]),
     "positions": positions_for,
     "score": lambda _: 1.25,
     "target_fpr": lambda _: 0.2,

@@ -30,8 +30,8 @@ class ScoresPoints(ABC):
 
     n_features_in_: int
 
-    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold`` and ``_only_scoring``, and ``_fitted_model`` where
-    # there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no others.
+    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold`` and ``_only_scoring``, and ``_fitted_model``
+    # where there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no others.
 
     @abstractmethod
     def _fitted_domain(self) -> Domain:

@@ -48,7 +48,7 @@ def _short(text: str) -> str:
 
 
 def explanation_figure(
-    path: str | Path, found: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
+    path: str | Path, explanation: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
 ) -> Path:
     """Draw why the first point of an explanation has its score: a bar for each feature, and what would be usual instead.
 
@@ -56,7 +56,7 @@ def explanation_figure(
     ----------
     path : str or Path
         File to write, ``.png`` or ``.svg``. An existing file is replaced.
-    found : Explanation
+    explanation : Explanation
         Explanation of one point.
     given : dict, default=None
         The point's values as they were written, by feature.
@@ -85,17 +85,17 @@ def explanation_figure(
     'why.svg'
     """
     path, given = Path(path), given or {}
-    ranking, grid = found.ranking()[:top], found.k is not None
+    ranking, grid = explanation.ranking()[:top], explanation.k is not None
     figure = Figure(figsize=(9, 1.8 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
     axes = figure.subplots()
     for i, (name, contribution, _) in enumerate(reversed(ranking)):
         axes.barh(i, contribution, color=ORANGE if contribution > 0 else BLUE, height=0.66)
-        text, *score = found.instead(name)
+        text, *score = explanation.instead(name)
         label = f" {_short(text)}" + (f", then {score[0]}" if score else "") if text else ""
         axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color=GREEN, parse_math=False)
     axes.axvline(0, color=INK, lw=0.8)
     labels = [
-        f"{_short(name)} = {_short(found.value(name, given=given.get(name)))}" for name, _, _ in reversed(ranking)
+        f"{_short(name)} = {_short(explanation.value(name, given=given.get(name)))}" for name, _, _ in reversed(ranking)
     ]
     axes.set_yticks(range(len(ranking)), labels)
     for tick in axes.get_yticklabels():
@@ -107,13 +107,17 @@ def explanation_figure(
         axes.spines[side].set_visible(False)
     near = "; green: the nearest region that would be usual, where it differs"
     if not grid:
-        near = f", typical {found.typical_score:.3g}; green: what would be more usual, and the score then"
-    elif found.found is None or not found.found[0]:
+        near = f", typical {explanation.typical_score:.3g}; green: what would be more usual, and the score then"
+    elif explanation.found is None or not explanation.found[0]:
         near = "; no region within reach is more usual"
-    elif not (other := found.counterfactual()) or not other.changes:
-        near = f"; its own region gathers {found.k} rows"
-    below = f"score {found.scores[0]:.3g}{near}"
-    _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)
+    elif not (other := explanation.counterfactual()) or not other.changes:
+        near = f"; its own region gathers {explanation.k} rows"
+    below = f"score {explanation.scores[0]:.3g}{near}"
+    _title(
+        axes,
+        f"Why row {number} is outlying" if explanation.scores[0] > explanation.typical_score else f"Row {number}",
+        below,
+    )
     kind = path.suffix.lower().removeprefix(".")
     return write_aside(path, lambda stream: _save_whole(figure, stream, kind), overwrite=True)
 

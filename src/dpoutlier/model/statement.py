@@ -134,8 +134,10 @@ class PrivacyStatement:
     >>> import numpy as np
     >>> from dpoutlier import DPMarginals
     >>> statement = DPMarginals(epsilon=0.5, features=(0, 1)).fit(np.full((500, 2), 0.3)).privacy_statement()
-    >>> statement.private, statement.epsilon, statement.epsilon_replace_one
-    (True, '0.5', '1')
+    >>> statement
+    <privacy statement of a publishable DPMarginals model, epsilon 0.5: print it to read it>
+    >>> statement.private, statement.epsilon_replace_one
+    (True, '1')
     """
 
     private: bool
@@ -160,6 +162,10 @@ class PrivacyStatement:
     versions: dict[str, str]
     merged: dict[str, Any] | None = None
     ledger: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        kind = "publishable" if self.publishable else "secret"
+        return f"<privacy statement of a {kind} {self.detector} model, epsilon {self.epsilon}: print it to read it>"
 
     def to_dict(self) -> dict[str, Any]:
         """Give the statement as data.
