@@ -44,7 +44,7 @@ def kinds_of_cells(ids, quick):
             empty & (2 * size <= scale),
             empty & (size >= 3 * scale),
         ),
-        ("past the table, or not", empty & (size >= guided_table(quick.law).n), empty & (size <= scale)),
+        ("past the table, or not", empty & (size >= guided_table(quick.law.rate).n), empty & (size <= scale)),
         ("two halves of the empty cells, at random", *_halves(empty)),
     ]
 

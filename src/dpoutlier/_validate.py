@@ -1,14 +1,26 @@
 """One function per wording: which argument, what it must be, what it was, and what to do."""
 
 import numbers
+import re
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["at_least_one", "bad", "is_whole", "one_of", "optional_at_least", "share", "shown", "true_or_false"]
+__all__ = [
+    "at_least_one",
+    "bad",
+    "exact_number",
+    "is_whole",
+    "one_of",
+    "optional_at_least",
+    "share",
+    "shown",
+    "true_or_false",
+]
 
 
 def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
@@ -22,6 +34,16 @@ def shown(value: object) -> str:
         return repr(value)
     except (ValueError, RecursionError):
         return f"something too long to be shown ({type(value).__name__})"
+
+
+def exact_number(text: str, digits: int = 30) -> Fraction | None:
+    """The rational that a text such as 0.5, 1e-3 or 1/3 denotes, or None. Never long at work, whatever the text."""
+    d = rf"[0-9]{{1,{digits}}}"
+    parts = re.fullmatch(rf"\s*\+?({d}/{d}|({d}(\.({d})?)?|\.{d})([eE][+-]?[0-9]{{1,3}})?)\s*", text)
+    try:
+        return Fraction(text) if parts else None
+    except ZeroDivisionError:
+        return None
 
 
 def is_whole(value: Any) -> bool:

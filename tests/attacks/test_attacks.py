@@ -25,7 +25,6 @@ from command import AS_PROMISED, NO_TEETH, TOO_MUCH, Settings, arguments, perfor
 from dpoutlier import DPGridKNN
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.partitions.base import cell_ids
 from people import TARGET, Noise, with_and_without
 
@@ -156,13 +155,13 @@ def test_the_verdict_on_times_is_that_of_the_way_for_strangers(p, expected):
 
 @pytest.mark.parametrize("status", [0, 1])
 def test_the_status_of_all_attacks_is_1_if_the_noise_is_too_narrow(status, monkeypatch, tmp_path, capsys):
-    def narrow(law, n, source):
-        return draw_noise(DiscreteLaplace(law.rate * 2), n, source)
+    def narrow(law, n, source, draw=DiscreteLaplace.draw):
+        return draw(DiscreteLaplace(law.rate * 2), n, source)
 
     main = runpy.run_path(str(ATTACKS / "run.py"))["main"]
     monkeypatch.setitem(main.__globals__, "ATTACKS", (low_bits,))
     if status:
-        monkeypatch.setattr("dpoutlier.trusted.release.draw_noise", narrow)
+        monkeypatch.setattr(DiscreteLaplace, "draw", narrow)
     assert main(["--quick", "--out", str(tmp_path)]) == status
     last = capsys.readouterr().out.split("All attacks\n")[1]
     assert (TOO_MUCH in last, AS_PROMISED in last) == (bool(status), not status)

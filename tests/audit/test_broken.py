@@ -40,12 +40,12 @@ def test_nothing_is_refuted_where_nothing_is_broken():
     assert refuted() == set()
 
 
-def noise_of_half_the_scale(law, n, source, draw=release.draw_noise):
+def noise_of_half_the_scale(law, n, source, draw=DiscreteLaplace.draw):
     return draw(DiscreteLaplace(2 * law.rate), n, source)
 
 
 def test_half_the_scale(monkeypatch):
-    monkeypatch.setattr(release, "draw_noise", noise_of_half_the_scale)
+    monkeypatch.setattr(DiscreteLaplace, "draw", noise_of_half_the_scale)
     assert refuted() == ALL
 
 
@@ -53,9 +53,9 @@ def test_a_scale_that_is_ten_percent_off(monkeypatch):
     """Found by one run with many canaries, where many runs are too few."""
     less = Fraction(10, 9)
     monkeypatch.setattr(
-        release,
-        "draw_noise",
-        lambda law, n, source, draw=release.draw_noise: draw(
+        DiscreteLaplace,
+        "draw",
+        lambda law, n, source, draw=DiscreteLaplace.draw: draw(
             DiscreteLaplace(Fraction(int(law.rate * less * 2**40), 2**40)), n, source
         ),
     )
@@ -102,14 +102,14 @@ def test_the_cap_on_a_persons_rows_ignored_in_an_engine(monkeypatch):
 
 def test_the_same_noise_in_every_fit(monkeypatch):
     """No count is then ever seen in both worlds."""
-    monkeypatch.setattr(release, "draw_noise", lambda law, n, source: np.arange(n) % 3 - 1)
+    monkeypatch.setattr(DiscreteLaplace, "draw", lambda law, n, source: np.arange(n) % 3 - 1)
     assert {channel for method, channel in refuted() if method == "many runs"} == {"counts", "scores", "file"}
 
 
 def test_noise_that_is_clipped(monkeypatch):
     """A count at the end of the range is seen in one world only."""
     monkeypatch.setattr(
-        release, "draw_noise", lambda law, n, source, draw=release.draw_noise: np.clip(draw(law, n, source), -2, 2)
+        DiscreteLaplace, "draw", lambda law, n, source, draw=DiscreteLaplace.draw: np.clip(draw(law, n, source), -2, 2)
     )
     found = refuted(Effort(most_runs=3000, most_elsewhere=3000, most_files=3000, canaries=100, most_coins=1000))
     assert ("many runs", "counts") in found
@@ -120,7 +120,7 @@ def test_noise_on_occupied_cells_only(monkeypatch):
     monkeypatch.setattr(
         release,
         "release_vector",
-        lambda exact, law, source: np.where(exact > 0, exact + release.draw_noise(law, len(exact), source), 0),
+        lambda exact, law, source: np.where(exact > 0, exact + law.draw(len(exact), source), 0),
     )
     assert refuted() == ALL
 

@@ -17,7 +17,6 @@ from dpoutlier.audit.run import Effort, run_audit
 from dpoutlier.cli.app import app
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.trusted import release
 
 GRID = 'detector = "grid"\nepsilon = [0.5, 2]\nbins = 200\nk = 1\n'
 
@@ -69,10 +68,10 @@ def test_the_seed_repeats_an_audit_and_processes_do_not_matter(config, tmp_path)
 
 @pytest.mark.slow
 def test_a_broken_mechanism_is_refuted_and_told(config, tmp_path, monkeypatch):
-    def half(law, n, source, draw=release.draw_noise):
+    def half(law, n, source, draw=DiscreteLaplace.draw):
         return draw(DiscreteLaplace(2 * law.rate), n, source)
 
-    monkeypatch.setattr(release, "draw_noise", half)
+    monkeypatch.setattr(DiscreteLaplace, "draw", half)
     result = run(config, "--out", tmp_path / "out", "--runs", 100, "--quick", "--jobs", 1, "--seed", 5)
     assert result.exit_code == 3
     assert "REFUTED" in result.output

@@ -62,7 +62,7 @@ def test_the_worlds_are_neighbours_and_differ_as_much_as_a_row_can(kind, relatio
     model = case.model()
     changed = worlds.changed(model)
     difference = int(np.abs(changed.here - changed.there).sum())
-    assert difference == model.guarantee.sensitivity(model.partition.cells_per_row)
+    assert difference == model.guarantee.sensitivity(model.partition.cells_per_row).l1
 
 
 @EACH

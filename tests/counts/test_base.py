@@ -135,7 +135,8 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     }  # fmt: skip
     assert model.merged is None
     assert set(vars(model.counts)) == {"counts"}
-    assert set(vars(model.score_histogram)) == {"levels", "counts", "rate", "target_fpr", "continuous"}
+    assert set(vars(model.score_histogram)) == {"levels", "counts", "noise", "target_fpr", "continuous"}
+    assert vars(model.score_histogram.noise).keys() == {"rate"}
     trees = {"n_features", "n_trees", "depth", "subspace", "seed"}
     made = {"sizes", "first", "leaf_axes"}  # from the others, and kept
     assert set(vars(model.partition)) - made == (trees if kind == "forest" else {"bins", "axes"})

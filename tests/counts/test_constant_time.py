@@ -66,7 +66,7 @@ def test_noise_is_that_of_the_guided_table_past_its_ends_too(epsilon):
     ids = cell_ids(range(2**64 - 60_000, 2**64 + 60_000))
     expected = noisy_counts(held, ids)
     assert (noisy_counts(steady(held), ids) == expected).all()
-    n = guided_table(held.law).n
+    n = guided_table(held.law.rate).n
     if n > 10:
         assert np.count_nonzero(np.abs(expected) >= n) >= 1  # some were
 
@@ -82,7 +82,7 @@ def test_short_tables_send_many_draws_to_the_tail_and_back(monkeypatch, short):
         ids = cell_ids(range(30_000))
         expected = noisy_counts(held, ids)
         assert (noisy_counts(steady(held), ids) == expected).all()
-        assert np.count_nonzero(np.abs(expected) >= 2 * guided_table(held.law).n) > 50
+        assert np.count_nonzero(np.abs(expected) >= 2 * guided_table(held.law.rate).n) > 50
     finally:
         for cached in (guided_table, law_powers):
             cached.cache_clear()
@@ -106,7 +106,7 @@ def counted(law, pairs):
 def test_products_count_as_exact_thresholds_do_and_say_where_they_cannot(epsilon):
     """Digits on either side of every value of the distribution function, as near as 300 units of 2**-128."""
     law = law_of(epsilon)
-    n = guided_table(law).n
+    n = guided_table(law.rate).n
     which = range(1, n + 1) if n < 300 else np.random.default_rng(0).integers(1, n + 1, 300).tolist()
     tails = [tail >> (naive.BITS - 128) for tail in naive.tails(law.rate, n)]
     below, above = [], []
@@ -136,7 +136,7 @@ def test_what_cannot_be_decided_is_not_guessed_but_asked_again():
     held = keyed(law_of(1))
     counts, ids = steady(held), cell_ids(range(200_000))
     expected = noisy_counts(held, ids)
-    odd = np.flatnonzero(np.abs(expected) >= guided_table(held.law).n)
+    odd = np.flatnonzero(np.abs(expected) >= guided_table(held.law.rate).n)
     broken = kernel_table(counts)
     broken = broken._replace(steady=broken.steady._replace(ends=np.full(2, 2**63 - 1, np.uint64)))
     assert len(odd) > 0

@@ -17,6 +17,7 @@ from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.privacy.guarantee import Charge, Guarantee
@@ -151,7 +152,7 @@ def test_release_ids_are_frozen():
         partition=Grid((2, 3, 4)),
         counts=DenseCounts(np.arange(-4, 20)),
         guarantee=Guarantee(Fraction(1, 2)),
-        charges=(Charge("counts", rate, 1, rate),),
+        charges=(Charge("counts", rate, Sensitivity(1), DiscreteLaplace(rate)),),
     )
     assert release_id(made) == release_id(replace(made, threshold=3.0))
     assert release_id(made) != release_id(replace(made, counts=DenseCounts(np.arange(-5, 19))))
@@ -329,7 +330,7 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
     assert paths[0].read_bytes() == paths[1].read_bytes()
     again = load(paths[0])
     assert again.guarantee_.epsilon == (1 if people == "disjoint" else Fraction(5, 2))
-    paid = [charge.sensitivity for charge in again.model_.charges if charge.purpose == "bounds"]
+    paid = [charge.sensitivity.l1 for charge in again.model_.charges if charge.purpose == "bounds"]
     assert sorted(paid) == [2, 4]
     assert (
         again.privacy_statement().bounds_source
@@ -373,7 +374,7 @@ def test_a_part_cannot_have_bought_bounds_of_more_features_than_there_are(sensit
     path = merge(fits, people="disjoint").save(tmp_path / "m")
 
     def change(manifest):
-        rate = str(DiscreteLaplace.costing(Fraction(1, 10), sensitivity).rate)
+        rate = str(DiscreteLaplace.costing(Cost(Fraction(1, 10)), Sensitivity(sensitivity)).rate)
         for charge in (*manifest["merged"]["parts"][0]["charges"][:1], manifest["charges"][0]):
             charge.update(sensitivity=sensitivity, rate=rate)
 

@@ -189,7 +189,7 @@ def test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen(kind, re
     model = made.fit(np.random.default_rng(0).uniform(size=(100, 3))).model_
     paid = {charge.purpose: charge for charge in model.charges}
     assert list(paid) == ["bounds", "counts", "threshold"]
-    assert paid["bounds"].sensitivity == 2 * 2 * 3 * factor  # two quantiles of two features, three rows of a person
+    assert paid["bounds"].sensitivity.l1 == 2 * 2 * 3 * factor  # two quantiles of two features, three rows of a person
     assert paid["bounds"].epsilon == Fraction(1, 2)
     assert used == [paid["bounds"].rate]
     assert sum(charge.epsilon for charge in model.charges) == 2

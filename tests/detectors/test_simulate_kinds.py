@@ -23,7 +23,7 @@ def test_the_partition_is_that_of_a_fit(advice):
     fitted = DPForest(1, features=KINDS, missing=["age"], n_rows_hint=3000).fit([[30, 1e4, "f", 1, "ward 3"]]).model_
     assert advice.outlooks["forest"].cells == fitted.partition.n_cells
     paid = {charge.purpose: charge for charge in fitted.charges}
-    assert advice.outlooks["forest"].noise == pytest.approx(paid["counts"].scale, rel=1e-6)
+    assert advice.outlooks["forest"].noise == pytest.approx(paid["counts"].noise.scale, rel=1e-6)
 
 
 def test_bounds_that_are_bought_and_levels_cost_what_they_cost(advice):

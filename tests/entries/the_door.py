@@ -40,20 +40,20 @@ def watched(again: list[Passed] | None = None):
     found: list[Passed] = []
     charged: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        make = fit.charge
+        make = fit.noise_charge
 
-        def charge(purpose, epsilon, sensitivity):
-            charged.append((purpose, sensitivity))
-            return make(purpose, epsilon, sensitivity)
+        def noise_charge(purpose, cost, sensitivity):
+            charged.append((purpose, sensitivity.l1))
+            return make(purpose, cost, sensitivity)
 
-        buy = fit._buy_bounds
+        choose = fit._choose_bounds
 
-        def buying(rows, plan, source):
-            charged.append(("bounds", plan.guarantee.sensitivity()))  # a row is counted once for each feature
-            return buy(rows, plan, source)
+        def choosing(rows, plan, source):
+            charged.append(("bounds", plan.guarantee.sensitivity().l1))  # a row is counted once for each feature
+            return choose(rows, plan, source)
 
-        patch.setattr(fit, "charge", charge)
-        patch.setattr(fit, "_buy_bounds", buying)
+        patch.setattr(fit, "noise_charge", noise_charge)
+        patch.setattr(fit, "_choose_bounds", choosing)
         for name in NAMES:
             patch.setattr(fit, name, _door(name, getattr(fit, name), found, charged, again))
         yield found

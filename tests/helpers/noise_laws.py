@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.trusted.counts import Counts
 
@@ -27,7 +27,7 @@ words_of_64_bits = st.integers(0, 2**64 - 1)
 
 
 def law_of(epsilon):
-    return DiscreteLaplace.costing(Fraction(epsilon), sensitivity=1)
+    return DiscreteLaplace.costing(Cost(Fraction(epsilon)), Sensitivity(1))
 
 
 NOTHING = Counts(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
@@ -38,7 +38,7 @@ def keyed(law, version, key=bytes(32), salt=bytes(16)):
 
 
 def dense_draws(law, n, seed=0):
-    return draw_noise(law, n, UnsafeSeededBytes(seed))
+    return law.draw(n, UnsafeSeededBytes(seed))
 
 
 def chi_square(noise, law):

@@ -12,6 +12,7 @@ from dpoutlier import DPForest, DPGridKNN, Forest, load, merge
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import archive
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.scoring.log_counts import UNIT
 from forging import at, rewritten
 from model_variants import NAMES, ROWS, VARIANTS
@@ -87,7 +88,7 @@ def saved_merge(tmp_path_factory):
         (at("arrays", "more", value="00"), "does not hold the arrays"),
         (at("charges", value=None), "not a model file"),
         (at("charges", value=[]), "charges of the model file are not those of its parts"),
-        (at("charges", 0, "epsilon", value="1e999999999"), "where a number should be"),
+        (at("charges", 0, "epsilon", value="1e999999999"), "epsilon of a charge must be an exact number"),
         (at("charges", 0, "epsilon", value="1/1000"), "do not add up to its epsilon"),
         (at("charges", 0, "rate", value="0"), "not a model file"),
         (at("charges", 0, "sensitivity", value=0), "not a model file"),
@@ -118,7 +119,12 @@ def both(*changes):
         (
             both(
                 at("charges", 0, "sensitivity", value=1),
-                at("charges", 0, "rate", value=str(DiscreteLaplace.costing(Fraction(19, 60), 1).rate)),
+                at(
+                    "charges",
+                    0,
+                    "rate",
+                    value=str(DiscreteLaplace.costing(Cost(Fraction(19, 60)), Sensitivity(1)).rate),
+                ),
             ),
             "does not follow from its guarantee",
         ),

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
+from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Sensitivity
 from dpoutlier.privacy.guarantee import Charge
 
 UNIT = Fraction(1, 2**40)
@@ -15,7 +17,11 @@ UNIT = Fraction(1, 2**40)
 
 def part(number, units=2**40, sensitivity=3, extra=()):
     rate = units * UNIT
-    return Part(f"{number:064x}", rate * sensitivity, (Charge("counts", rate * sensitivity, sensitivity, rate), *extra))
+    return Part(
+        f"{number:064x}",
+        rate * sensitivity,
+        (Charge("counts", rate * sensitivity, Sensitivity(sensitivity), DiscreteLaplace(rate)), *extra),
+    )
 
 
 def merged(*parts, people=People.DISJOINT):
@@ -23,7 +29,7 @@ def merged(*parts, people=People.DISJOINT):
 
 
 def test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum():
-    extra = Charge("threshold", Fraction(1), 1, Fraction(1))
+    extra = Charge("threshold", Fraction(1), Sensitivity(1), DiscreteLaplace(Fraction(1)))
     parts = (part(1, 2**40), part(2, 2**39), part(3, 2**40, extra=(extra,)))
     assert merged(*parts).epsilon_in_use == 4
     assert merged(*parts, people=People.OVERLAPPING).epsilon_in_use == Fraction(17, 2)

@@ -15,7 +15,6 @@ from dpoutlier.kernels.guided import UNDECIDED, guided_draw, guided_fill
 from dpoutlier.kernels.laplace import RAN_OUT
 from dpoutlier.noise import guide
 from dpoutlier.noise.guide import guided_table, has_table
-from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.trusted.release import release_keyed
@@ -39,7 +38,7 @@ def complement(threshold):
 @given(RATES, st.data())
 def test_the_table_takes_the_same_words_to_the_same_noise_as_the_oracle(law, data):
     """Words anywhere, and words that agree with a value of the distribution function in one or two digits."""
-    table = guided_table(law, digits=4)
+    table = guided_table(law.rate, digits=4)
     n = table.n
     tail = naive.tails(law.rate, n)[data.draw(st.integers(1, min(n, 60))) - 1]
     exact = digits_of(tail if data.draw(st.booleans()) else complement(tail), 3)
@@ -58,7 +57,7 @@ def test_the_table_takes_the_same_words_to_the_same_noise_as_the_oracle(law, dat
 def test_past_the_table_the_noise_begins_anew(epsilon, side):
     """A first word at either end, then draws of which the negative ones do not count, and perhaps the end once more."""
     law = law_of(epsilon)
-    table = guided_table(law)
+    table = guided_table(law.rate)
     rng = np.random.default_rng(0)
     lengths = set()
     for _ in range(100):
@@ -78,13 +77,13 @@ def test_past_the_table_the_noise_begins_anew(epsilon, side):
 def test_a_word_that_equals_the_table_is_decided_by_the_next_or_by_more_digits():
     law = law_of(1)
     first, second, third = digits_of(naive.tails(law.rate, 1)[0], 3)  # between -1 and 0
-    table = guided_table(law)
+    table = guided_table(law.rate)
     below, above = np.array([first, second - 1], np.uint64), np.array([first, second + 1], np.uint64)
     assert guided_draw(table, below, 2, 0) == (-1, 2)
     assert guided_draw(table, above, 2, 0) == (0, 2)
     equal = np.array([first, second, third - 1], np.uint64)
     assert guided_draw(table, equal, 3, 0)[1] == UNDECIDED
-    assert guided_draw(guided_table(law, digits=3), equal, 3, 0) == (-1, 3)
+    assert guided_draw(guided_table(law.rate, digits=3), equal, 3, 0) == (-1, 3)
     assert guided_draw(table, equal, 1, 0)[1] == RAN_OUT
 
 
@@ -103,11 +102,13 @@ def test_a_draw_that_needs_more_digits_gets_them_and_changes_no_other(monkeypatc
             self.at += n
             return part
 
-    expected = draw_noise(law, 100, Fixed())
-    monkeypatch.setattr("dpoutlier.noise.sampling.DIGITS", 1)
+    expected = law.draw(100, Fixed())
+    monkeypatch.setattr("dpoutlier.noise.laplace.DIGITS", 1)
     asked = []
-    monkeypatch.setattr("dpoutlier.noise.sampling.guided_table", lambda law, n: asked.append(n) or guided_table(law, n))
-    assert (draw_noise(law, 100, Fixed()) == expected).all()
+    monkeypatch.setattr(
+        "dpoutlier.noise.laplace.guided_table", lambda rate, n: asked.append(n) or guided_table(rate, n)
+    )
+    assert (law.draw(100, Fixed()) == expected).all()
     assert expected[5] == 0
     assert asked == [1, 2]
 
@@ -120,14 +121,14 @@ def test_a_stream_or_a_table_too_short_is_noticed_and_never_guessed():
     low, high, out = ids[:, 1].copy(), ids[:, 0].copy(), np.empty(len(ids), np.int64)
     assert not look_up(held.table(), low, high, new_scratch(len(ids), 1), out)
     assert look_up(held.table(), low, high, new_scratch(len(ids), 64), out)
-    assert np.abs(out).max() > guided_table(law).n  # the tail did come up
+    assert np.abs(out).max() > guided_table(law.rate).n  # the tail did come up
     assert not look_up(keyed(law, 1).table(), low, high, new_scratch(len(ids), 5), out)
 
 
 @pytest.mark.parametrize("epsilon", [*EPSILONS, 44, 100, Fraction(1, 2000)])
 def test_tables_are_exact_to_the_last_digit(epsilon):
     law = law_of(epsilon)
-    table = guided_table(law)
+    table = guided_table(law.rate)
     for j, tail in enumerate(naive.tails(law.rate, table.n), start=1):
         assert table.digits[table.n - j].tolist() == digits_of(tail, 2)
         assert table.digits[table.n + j - 1].tolist() == digits_of(complement(tail), 2)
@@ -137,16 +138,16 @@ def test_tables_are_exact_to_the_last_digit(epsilon):
 
 def test_noise_that_never_comes_up_has_a_table_too():
     law = law_of(2**20)
-    assert guided_table(law).n == 1
-    assert not draw_noise(law, 1000, UnsafeSeededBytes(0)).any()
+    assert guided_table(law.rate).n == 1
+    assert not law.draw(1000, UnsafeSeededBytes(0)).any()
 
 
 def test_too_few_bits_are_noticed_and_more_are_taken(monkeypatch):
     """Without guard bits the last digits of the powers would be wrong."""
     law = law_of(Fraction("0.3"))
-    expected = guided_table(law)
+    expected = guided_table(law.rate)
     monkeypatch.setattr(guide, "GUARD_BITS", 8)
-    assert guide._tails(law, expected.n, 2)[0] == int.from_bytes(
+    assert guide._tails(law.rate, expected.n, 2)[0] == int.from_bytes(
         expected.digits[expected.n - 1].astype(">u8").tobytes(), "big"
     )
 
@@ -168,14 +169,14 @@ def test_both_samplers_have_the_same_law():
 
 def test_noise_too_wide_for_a_table_takes_the_first_sampler():
     wide = law_of(Fraction(1, 3000))
-    assert not has_table(wide)
+    assert not has_table(wide.rate)
     assert release_keyed(NOTHING, wide, UnsafeSeededBytes(0)).noise == 1
     assert release_keyed(NOTHING, law_of(1), UnsafeSeededBytes(0)).noise == 2
     assert chi_square(dense_draws(wide, DRAWS), wide) > FALSE_ALARM
 
 
 def test_a_round_ends_between_draws():
-    table, words = guided_table(law_of(1)), np.random.default_rng(3).integers(0, 2**64, 50, dtype=np.uint64)
+    table, words = guided_table(law_of(1).rate), np.random.default_rng(3).integers(0, 2**64, 50, dtype=np.uint64)
     out = np.zeros(100, np.int64)
     done, used, why = guided_fill(table, words, out, 0)
     assert (why, used <= 50, done) == (RAN_OUT, True, 50)

@@ -15,7 +15,6 @@ import naive
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.noise.interval import SLACK, SummedNoise, as_level
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
 from dpoutlier.noise.sources import UnsafeSeededBytes
 
 # Every statistical test here is passed by a right interval but for this probability; there are a dozen, and seeds are fixed.
@@ -138,7 +137,7 @@ def covered(found, t, draws, scale_off=1):
     """How many sums of draws from the package's own sampler lie within t, with rates that may be off."""
     total = np.zeros(draws, np.int64)
     for number, (one, _) in enumerate(itertools.product(found.laws, range(found.n_each))):
-        total += draw_noise(law(one.rate / Fraction(scale_off)), draws, UnsafeSeededBytes(number))
+        total += law(one.rate / Fraction(scale_off)).draw(draws, UnsafeSeededBytes(number))
     return int(np.count_nonzero(np.abs(total) <= t))
 
 

@@ -17,7 +17,7 @@ from dpoutlier.kernels.laplace import RAN_OUT, draw, one_in
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_words
 from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes, byte_source
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.tables.rows import Rows
@@ -91,9 +91,9 @@ def test_seams_between_reads_do_not_show(monkeypatch):
             return part
 
     law = law_of(1)
-    together = draw_noise(law, 5000, Counting())
-    monkeypatch.setattr("dpoutlier.noise.sampling.MOST_WORDS", 7)
-    assert (draw_noise(law, 5000, Counting()) == together).all()
+    together = law.draw(5000, Counting())
+    monkeypatch.setattr("dpoutlier.noise.laplace.MOST_WORDS", 7)
+    assert (law.draw(5000, Counting()) == together).all()
 
 
 def words_of_cell(key, cell, version):
@@ -114,7 +114,7 @@ def test_keyed_noise_is_the_oracle_on_the_words_of_the_cell(key, cell, epsilon):
     assert noisy_counts(first, cell_ids([cell]))[0] == naive.discrete_laplace(law.rate_units, words)
     second = keyed(law, 2, key)
     words = words_of_cell(second.subkey().tobytes(), cell, 2)
-    expected = naive.discrete_laplace_by_distribution(law.rate, guided_table(law).n, words)
+    expected = naive.discrete_laplace_by_distribution(law.rate, guided_table(law.rate).n, words)
     assert noisy_counts(second, cell_ids([cell]))[0] == expected
 
 
@@ -164,10 +164,10 @@ def test_what_a_fit_releases_has_the_noise_that_was_charged(make):
     model.partition.tally(Rows(rows, model.domain)[:], exact)
     assert exact.sum() == 5000 * model.partition.cells_per_row
     noise, (charge,) = model.counts.counts - exact, model.charges
-    assert charge.rate * charge.sensitivity <= model.guarantee.epsilon
+    assert charge.rate * charge.sensitivity.l1 <= model.guarantee.epsilon
     assert chi_square(noise, DiscreteLaplace(charge.rate)) > FALSE_ALARM
     for factor in (Fraction(9, 10), Fraction(11, 10)):
-        assert chi_square(noise, DiscreteLaplace.costing(charge.rate * factor, 1)) < FALSE_ALARM
+        assert chi_square(noise, DiscreteLaplace.costing(Cost(charge.rate * factor), Sensitivity(1))) < FALSE_ALARM
 
 
 @SOURCES
@@ -259,7 +259,7 @@ def test_the_systems_generator_is_read_afresh_after_a_fork():
 
 
 def _draw_in_child(_):
-    return draw_noise(law_of(Fraction("0.015")), 200, SystemBytes()).tolist()
+    return law_of(Fraction("0.015")).draw(200, SystemBytes()).tolist()
 
 
 @pytest.mark.system_noise
@@ -278,10 +278,10 @@ def test_without_a_seed_every_byte_is_the_systems(monkeypatch):
 
 @given(st.fractions(Fraction(1, 10**6), 1000), st.integers(1, 64))
 def test_rates_are_rounded_down_and_little(epsilon, sensitivity):
-    law = DiscreteLaplace.costing(epsilon, sensitivity)
+    law = DiscreteLaplace.costing(Cost(epsilon), Sensitivity(sensitivity))
     assert 0 <= epsilon - law.rate * sensitivity <= Fraction(sensitivity, 2**40)
 
 
 def test_an_epsilon_too_small_for_any_use_is_refused():
     with pytest.raises(InvalidParameterError, match="too small"):
-        DiscreteLaplace.costing(Fraction(1, 2**40), 1)
+        DiscreteLaplace.costing(Cost(Fraction(1, 2**40)), Sensitivity(1))

@@ -66,9 +66,9 @@ def test_epsilon_that_is_no_positive_number_is_refused_with_its_value(given):
 @pytest.mark.parametrize("number", [np.uint8(129), np.uint16(32769), np.int64(129), np.int8(127)])
 def test_numpy_integers_do_not_wrap_around(number):
     guarantee = Guarantee(Fraction(1), "replace-one", rows_per_person=number)
-    assert guarantee.sensitivity() == 2 * int(number)
+    assert guarantee.sensitivity().l1 == 2 * int(number)
     assert type(guarantee.rows_per_person) is int
-    assert sensitivity(Neighbours.REPLACE_ONE, number) == 2 * int(number)
+    assert sensitivity(Neighbours.REPLACE_ONE, number) == (2 * int(number), int(number))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_bounds_have_no_noise_on_rows():
 
 
 def test_the_sensitivity_counts_cells_rows_and_relations():
-    assert sensitivity(Neighbours.ADD_OR_REMOVE_ONE, rows_per_person=3, cells_per_row=8) == 24
-    assert sensitivity(Neighbours.REPLACE_ONE, rows_per_person=3, cells_per_row=8) == 48
+    assert sensitivity(Neighbours.ADD_OR_REMOVE_ONE, rows_per_person=3, cells_per_row=8) == (24, 3)
+    assert sensitivity(Neighbours.REPLACE_ONE, rows_per_person=3, cells_per_row=8) == (48, 3)
 
 
 @pytest.mark.parametrize("arguments", [{"neighbours": "swap"}, {"rows_per_person": 0}, {"rows_per_person": 1.5}])

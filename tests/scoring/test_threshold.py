@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.base import clone
 
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, load
+from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
@@ -161,10 +162,10 @@ def test_the_threshold_travels_with_the_file(detector, tmp_path):
 
 
 def test_where_noise_swamps_the_rows_no_score_is_outlying():
-    levels = np.arange(5.0)
-    swamped = ScoreHistogram(levels, np.array([3, -40, 20, 1, 2]), Fraction(1, 20), 0.1)
+    levels, noise = np.arange(5.0), DiscreteLaplace(Fraction(51, 1024))
+    swamped = ScoreHistogram(levels, np.array([3, -40, 20, 1, 2]), noise, 0.1)
     assert swamped.threshold(0.1) == 4.0
-    assert ScoreHistogram(levels, np.array([300, -40, 20, 1, 2]), Fraction(1, 20), 0.1).threshold(0.1) < 4.0
+    assert ScoreHistogram(levels, np.array([300, -40, 20, 1, 2]), noise, 0.1).threshold(0.1) < 4.0
 
 
 @pytest.mark.parametrize("relation", ["add-or-remove-one", "replace-one"])
@@ -172,8 +173,8 @@ def test_the_threshold_is_charged_its_share(relation):
     detector = DPGridKNN(1, features=(-6, 6), bins=4, target_fpr=0.1, threshold_share=0.25, neighbours=relation)
     counts, threshold = detector.fit(normal(10, 1)).model_.charges
     assert (counts.epsilon, threshold.epsilon) == (Fraction(3, 4), Fraction(1, 4))
-    assert threshold.sensitivity == (1 if relation == "add-or-remove-one" else 2)
-    assert detector.model_.score_histogram.rate == threshold.rate
+    assert threshold.sensitivity.l1 == (1 if relation == "add-or-remove-one" else 2)
+    assert detector.model_.score_histogram.noise == threshold.mechanism
 
 
 @pytest.mark.parametrize("detector", MOVED.values(), ids=MOVED)
@@ -190,7 +191,7 @@ def test_one_row_moves_the_histogram_of_scores_by_one(detector):
         plan = detector._plan(detector.model_.domain, None)
     assert isinstance(plan, Plan)
     bought = [
-        fit._buy_threshold(
+        fit._release_threshold(
             open_reference(rows[:n], plan), detector.model_, plan, UnsafeSeededBytes(1)
         ).score_histogram.counts
         for n in (200, 199)

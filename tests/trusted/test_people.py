@@ -184,7 +184,7 @@ def test_the_cap_is_applied_before_everything_that_is_bought(cls, monkeypatch):
     assert fitted.n_features_in_ == 1
     assert fitted.feature_names_in_.tolist() == ["a"]
     for charge in fitted.model_.charges:
-        assert charge.sensitivity == 3 * (fitted.model_.partition.cells_per_row if charge.purpose == "counts" else 1)
+        assert charge.sensitivity.l1 == 3 * (fitted.model_.partition.cells_per_row if charge.purpose == "counts" else 1)
 
 
 def test_the_statement_says_per_person_and_how_rows_were_left_out():

@@ -10,7 +10,7 @@ import pytest
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, merge
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.marginals import Margins
@@ -191,7 +191,7 @@ def test_the_papers_calibration_costs_twice_epsilon_under_its_own_relation(case)
 
     Likewise what forgets that a row lies in several cells costs as many times epsilon.
     """
-    rate, members = DiscreteLaplace.costing(Fraction(1), sensitivity=1).rate, case.partition.cells_per_row
+    rate, members = DiscreteLaplace.costing(Cost(Fraction(1)), Sensitivity(1)).rate, case.partition.cells_per_row
     assert largest_log_ratio(rate, case, REPLACE) == 2 * members
     assert largest_log_ratio(rate, case, ADD) == members
 
@@ -203,8 +203,8 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_charged(case, relation, ro
     rows = (0, 0, 1, len(case.values) - 1)
     model = live_fit(case, relation, "0.7", rows, seed=9, rows_per_person=rows_per_person).model_
     (charge,) = model.charges
-    assert charge.sensitivity == (1 if relation == ADD else 2) * rows_per_person * case.partition.cells_per_row
-    noise = draw_noise(DiscreteLaplace(charge.rate), case.partition.n_cells, UnsafeSeededBytes(9))
+    assert charge.sensitivity.l1 == (1 if relation == ADD else 2) * rows_per_person * case.partition.cells_per_row
+    noise = DiscreteLaplace(charge.rate).draw(case.partition.n_cells, UnsafeSeededBytes(9))
     assert model.counts.counts.tolist() == (live_counts(rows, case) + noise).tolist()
 
 
@@ -215,7 +215,7 @@ def test_frozen_noise_on_neighbours_moves_the_release_by_at_most_the_sensitivity
     released = {rows: live_fit(case, relation, 1, rows).model_.counts.counts for rows in sets}
     pairs = [pair for pair in itertools.permutations(sets, 2) if are_neighbours(*pair, relation)]
     largest = max(int(np.abs(released[one] - released[other]).sum()) for one, other in pairs)
-    assert largest == sensitivity(Neighbours(relation), cells_per_row=case.partition.cells_per_row)
+    assert largest == sensitivity(Neighbours(relation), cells_per_row=case.partition.cells_per_row).l1
 
 
 BY_RULE = {
@@ -249,12 +249,12 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
         warnings.simplefilter("ignore")
         detector = make("0.4", neighbours=relation, rows_per_person=rows_per_person, target_fpr=0.1)
         model = detector.fit(np.array([[(row + 0.5) / 3] for row in rows])).model_
-    small = {charge.sensitivity for charge in model.charges if charge.purpose != "counts"}
+    small = {charge.sensitivity.l1 for charge in model.charges if charge.purpose != "counts"}
     assert small == {(1 if relation == ADD else 2) * rows_per_person}
     laws = {charge.purpose: DiscreteLaplace(charge.rate) for charge in model.charges}
     source = UnsafeSeededBytes(0)
-    assert model.n_rows_hint == max(1, len(rows) + int(draw_noise(laws["number of rows"], 1, source)[0]))
-    draw_noise(laws["counts"], model.partition.n_cells, source)
+    assert model.n_rows_hint == max(1, len(rows) + int(laws["number of rows"].draw(1, source)[0]))
+    laws["counts"].draw(model.partition.n_cells, source)
     histogram = model.score_histogram
     exact = np.bincount(
         bin_of(
@@ -264,7 +264,7 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
         minlength=len(histogram.levels),
     )
     assert exact.sum() == len(rows)
-    assert (histogram.counts == exact + draw_noise(laws["threshold"], len(exact), source)).all()
+    assert (histogram.counts == exact + laws["threshold"].draw(len(exact), source)).all()
 
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])

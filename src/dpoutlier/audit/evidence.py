@@ -13,6 +13,7 @@ from dpoutlier.audit.worlds import Changed, Worlds
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.model.model import Model
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.threshold import bin_of
 
@@ -32,8 +33,9 @@ def log_ratios_of_counts(
 ) -> NDArray[np.float64]:
     """Of each count by itself; they are independent."""
     law = model.noise_laws[0]
-    ratios: NDArray[np.float64] = float(law.rate) * (np.abs(noisy - there) - np.abs(noisy - here)).astype(float)
+    ratios = law.log_ratio(noisy, here, there)
     if isinstance(model.counts, SparseCounts):
+        assert isinstance(law, DiscreteLaplace)
         tau = model.counts.tau
         hidden = [_hidden(law, tau, a, b) for a, b in zip(here.ravel().tolist(), there.ravel().tolist(), strict=True)]
         ratios = np.where(noisy == 0, np.reshape(hidden, here.shape), ratios)
@@ -53,13 +55,13 @@ def other_releases(model: Model, worlds: Worlds) -> float:
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:
         if charge.purpose == "number of rows" and not worlds.configuration.replaces and model.n_rows_hint is not None:
-            total += float(charge.rate) * (abs(model.n_rows_hint - crowd) - abs(model.n_rows_hint - crowd - own))
+            total += float(charge.noise.log_ratio(*map(np.asarray, (model.n_rows_hint, crowd + own, crowd))))
         if charge.purpose == "threshold" and model.score_histogram is not None:
-            total += _of_histogram(model, worlds, float(charge.rate))
+            total += _of_histogram(model, worlds, charge.noise)
     return total
 
 
-def _of_histogram(model: Model, worlds: Worlds, rate: float) -> float:
+def _of_histogram(model: Model, worlds: Worlds, noise: Noise) -> float:
     histogram = model.score_histogram
     assert histogram is not None
     bins = bin_of(model.outlier_scores(worlds.positions(model)), histogram.levels)
@@ -67,4 +69,4 @@ def _of_histogram(model: Model, worlds: Worlds, rate: float) -> float:
     exact = np.zeros((2, len(histogram.counts)), np.int64)
     for world, rows in enumerate(((crowd + own, crowd), (crowd, crowd + own * worlds.configuration.replaces))):
         np.add.at(exact[world], bins, rows)
-    return rate * float((np.abs(histogram.counts - exact[1]) - np.abs(histogram.counts - exact[0])).sum())
+    return float(noise.log_ratio(histogram.counts, exact[0], exact[1]).sum())

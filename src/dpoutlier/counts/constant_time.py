@@ -36,11 +36,11 @@ class SteadyCounts(KeyedCounts):
         """
         if digits > DIGITS:
             return super().table(digits)
-        guided = guided_table(self.law)
+        guided = guided_table(self.law.rate)
         buckets, place_key = self._buckets()
         ends = np.array([guided.first[guided.n - 1], guided.first[0]], np.uint64)
         return empty_table(STEADY)._replace(
-            subkey=self.subkey(), steady=SteadyTable(buckets, place_key, law_powers(self.law), ends, guided.n, 63)
+            subkey=self.subkey(), steady=SteadyTable(buckets, place_key, law_powers(self.law.rate), ends, guided.n, 63)
         )
 
     def _buckets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:

@@ -68,7 +68,7 @@ def secrets_may_travel() -> Iterator[None]:
 
 def noise_of(law: DiscreteLaplace) -> int:
     """The version of the noise for a new fit: the first where the noise is too wide for a table."""
-    return 2 if has_table(law) else 1
+    return 2 if has_table(law.rate) else 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,7 +105,7 @@ class KeyedCounts:
         )
         if self.noise == 1:
             return exact
-        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law, digits))
+        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law.rate, digits))
 
     def listed(self) -> None:
         return None  # noise lies on every cell, and which of them are occupied is secret

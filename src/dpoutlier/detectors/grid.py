@@ -364,8 +364,9 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         if isinstance(
             model.counts, SparseCounts
         ):  # the size itself is not kept: the least that gives the same threshold
-            rate = next(charge.rate for charge in model.charges if charge.purpose == "counts")
-            size = least_size_for(model.partition.n_cells, DiscreteLaplace(rate), model.counts.tau)
+            law = model.noise_laws[0]
+            assert isinstance(law, DiscreteLaplace)
+            size = least_size_for(model.partition.n_cells, law, model.counts.tau)
             arguments["sparse_size"] = size
         return {
             **arguments,

@@ -118,7 +118,7 @@ def release_id(model: Model) -> str:
         "neighbours": model.guarantee.neighbours.value,
         "rows_per_person": model.guarantee.rows_per_person,
         "charges": [
-            [charge.purpose, str(charge.epsilon), charge.sensitivity, str(charge.rate)] for charge in model.charges
+            [charge.purpose, str(charge.epsilon), charge.sensitivity.l1, str(charge.rate)] for charge in model.charges
         ],
         "n_hint": model.n_rows_hint,
     }

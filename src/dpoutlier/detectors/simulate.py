@@ -197,7 +197,7 @@ class _Maker:
             partition=described(models[0].partition),
             cells=models[0].partition.n_cells,
             publishable=models[0].counts.publishable,
-            noise=paid.sensitivity / (epsilon * share),
+            noise=paid.sensitivity.l1 / (epsilon * share),
             expected=count * self.factor,
             judged=self.factor == 1 or count >= LEAST_COUNT,
             auroc=float(np.mean(aurocs)),

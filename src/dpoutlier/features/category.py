@@ -8,9 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,6 +109,7 @@ class Category:
     numeric: bool
     ordered: bool
     other: bool
+    _codes: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(self, levels: Iterable[Any], *, ordered: bool = False, other: bool | None = None) -> None:
         if isinstance(levels, str | bytes | AbstractSet | Mapping) or not isinstance(levels, Iterable):
@@ -130,7 +130,9 @@ class Category:
         other = not ordered if other is None else true_or_false(other=other)
         if ordered and other:
             raise bad("other", "False where levels are ordered", other, "What is not declared is missing there.")
-        for name, value in (("levels", found), ("numeric", numeric), ("ordered", ordered), ("other", other)):
+        codes = {level: i for i, level in enumerate(found)}
+        made = {"levels": found, "numeric": numeric, "ordered": ordered, "other": other, "_codes": codes}
+        for name, value in made.items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
@@ -168,10 +170,6 @@ class Category:
         elif self.numeric and NUMBER.fullmatch(text):
             text = str(text_of(float(text)))
         return self._codes.get(text, len(self.levels) if self.other else None)
-
-    @cached_property
-    def _codes(self) -> dict[str, int]:
-        return {level: i for i, level in enumerate(self.levels)}
 
     def to_json(self) -> dict[str, Any]:
         """Describe the category in JSON's types.

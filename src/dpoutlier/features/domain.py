@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,15 @@ class Domain:
     """Which features have a cell for missing values; None: none has."""
     outer: tuple[Pair | None, ...] | None = None
     """The public range within which bounds are bought, for the features where they are; None: all are declared."""
+    labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Names for messages, made up where there are none."""
+    axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
+    scales: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    """Positions per unit of each feature."""
+    missing_positions: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Where a missing value of each feature goes: to its own cell, or to the first."""
+    bought: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The features whose bounds are bought."""
 
     def __post_init__(self) -> None:
         n_names = len(self.lower) if self.names is None else len(self.names)
@@ -53,17 +61,36 @@ class Domain:
                 )
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise bad("bounds", "given once for each feature", self.names)
+        self._keep("labels", self.names or tuple(f"feature {j}" for j in range(len(self.lower))))
         for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):
             check_range(label, low, high)
+        self._check_lengths()
+        # All of this is made now, and nothing at first use: what a fit needed of it would depend on the rows. (P5)
+        features = range(len(self.lower))
+        self._keep("axes", tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in features))
+        self._keep("scales", tuple(map(lattice.scale, self.lower, self.upper)))
+        self._keep("missing_positions", tuple(self._missing_position(j) for j in features))
+        self._keep("bought", tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None))
         self._check_kinds()
 
-    def _check_kinds(self) -> None:
+    def _keep(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _missing_position(self, j: int) -> int:
+        axis = self.axes[j]
+        if not self.has_missing_cell(j):
+            return 0
+        return MISSING if axis.missing else level_position(axis.levels - 1, axis.levels)
+
+    def _check_lengths(self) -> None:
         for what, given, empty in (("categories", self.categories, None), ("missing", self.missing, False)):
             # One way to write each domain: what no feature has is not written at all.
             if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
                 raise bad(what, "one entry for each feature, or nothing", given)
         if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
             raise bad("outer", "one range for each feature with private bounds, or nothing", self.outer)
+
+    def _check_kinds(self) -> None:
         for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
             if axis.levels and (self.lower[j], self.upper[j]) != (0.0, float(axis.levels)):
                 raise bad(f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j]))
@@ -77,41 +104,11 @@ class Domain:
     def n_features(self) -> int:
         return len(self.lower)
 
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Names for messages, made up where there are none."""
-        return self.names or tuple(f"feature {j}" for j in range(len(self.lower)))
-
-    @cached_property
-    def scales(self) -> tuple[float, ...]:
-        return tuple(lattice.scale(low, high) for low, high in zip(self.lower, self.upper, strict=True))
-
-    @cached_property
-    def axes(self) -> tuple[Axis, ...]:
-        return tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in range(len(self.lower)))
-
     def category(self, j: int) -> Category | None:
         return None if self.categories is None else self.categories[j]
 
     def has_missing_cell(self, j: int) -> bool:
         return self.missing is not None and self.missing[j]
-
-    @cached_property
-    def missing_positions(self) -> tuple[int, ...]:
-        """Where a missing value of each feature goes: to its own cell, or to the first."""
-        return tuple(
-            0
-            if not self.has_missing_cell(j)
-            else MISSING
-            if axis.missing
-            else level_position(axis.levels - 1, axis.levels)
-            for j, axis in enumerate(self.axes)
-        )
-
-    @cached_property
-    def bought(self) -> tuple[int, ...]:
-        """The features whose bounds are bought."""
-        return tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None)
 
     def with_bounds(self, bounds: dict[int, Pair]) -> Domain:
         """The same with other bounds for some features."""

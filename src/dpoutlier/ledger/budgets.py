@@ -10,10 +10,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dpoutlier._validate import at_least_one
+from dpoutlier._validate import at_least_one, exact_number
 from dpoutlier.exceptions import BudgetExceededError, LedgerError
 from dpoutlier.ledger.entries import REMEDY, Entry
-from dpoutlier.privacy.guarantee import MOST_EPSILON, Guarantee, Neighbours, exact_number, sensitivity
+from dpoutlier.privacy.guarantee import MOST_EPSILON, Guarantee, Neighbours
 from dpoutlier.privacy.receipt import checked_name
 
 __all__ = ["AnchorChange", "Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
@@ -77,7 +77,8 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
             "a fit that is not private (epsilon=inf, unsafe_seed, bounds from the rows) cannot be charged to "
             "a ledger: no budget covers it. Leave ledger out, on data that nobody needs to protect."
         )
-    cost = guarantee.epsilon * Fraction(sensitivity(budget.neighbours), sensitivity(guarantee.neighbours))
+    cost = guarantee.epsilon_for(budget.neighbours)
+    assert cost is not None
     if budget.unit is Unit.ROW:
         if guarantee.person is not None:
             raise LedgerError(

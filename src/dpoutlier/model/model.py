@@ -14,7 +14,7 @@ from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged
 from dpoutlier.model.statement import PrivacyStatement, privacy_statement
-from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
@@ -61,9 +61,9 @@ class Model:
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))
 
     @property
-    def noise_laws(self) -> tuple[DiscreteLaplace, ...]:
+    def noise_laws(self) -> tuple[Noise, ...]:
         """Of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
-        return tuple(DiscreteLaplace(charge.rate) for charge in self.charges if charge.purpose == "counts")
+        return tuple(charge.noise for charge in self.charges if charge.purpose == "counts")
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)

@@ -11,22 +11,30 @@ from typing import Literal
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
-from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Cost, Noise, Sensitivity
+from dpoutlier.noise.permute_and_flip import PermuteAndFlip
+from dpoutlier.noise.registry import noise_costing
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge"]
+__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "bounds_charge", "noise_charge"]
 
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
 """Bought for each feature."""
 
 
-def charge(purpose: str, epsilon: Fraction, sensitivity: int) -> Charge:
-    """A charge with its rate, rounded down."""
-    return Charge(purpose, epsilon, sensitivity, DiscreteLaplace.costing(epsilon, sensitivity).rate)
+def noise_charge(purpose: str, cost: Cost, sensitivity: Sensitivity) -> tuple[Charge, Noise]:
+    """A charge for noise, and the noise that costs so much."""
+    noise = noise_costing(cost, sensitivity)
+    return Charge(purpose, cost.epsilon, sensitivity, noise), noise
+
+
+def bounds_charge(cost: Cost, sensitivity: Sensitivity) -> Charge:
+    """A charge for bounds, which are chosen and get no noise."""
+    return Charge("bounds", cost.epsilon, sensitivity, PermuteAndFlip.costing(cost, sensitivity))
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Plan:
     """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
 
     def __post_init__(self) -> None:
-        if self.epsilon_counts is not None and self.epsilon_counts <= 0:
+        if self.cost_of_counts is not None and self.cost_of_counts.epsilon <= 0:
             if not self.bounds_share:
                 raise bad(
                     "threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share
@@ -63,27 +71,28 @@ class Plan:
             for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
                 self.target_fpr is not None
             ):
-                charge("share", self.part(share), self.guarantee.sensitivity())
+                noise_charge("share", self.part(share), self.guarantee.sensitivity())
             self.charge_for_bounds()
 
-    def reserved(self) -> list[Receipt]:
+    def reserved(self) -> Receipt | None:
         """Charge the fit, if somebody keeps a ledger."""
-        return [] if self.reserve is None else [self.reserve(self.guarantee, self.detector)]
+        return None if self.reserve is None else self.reserve(self.guarantee, self.detector)
 
-    def part(self, share: Fraction) -> Fraction:
+    def part(self, share: Fraction) -> Cost:
+        """What a share of the guarantee may cost."""
         assert self.guarantee.epsilon is not None
-        return self.guarantee.epsilon * share
+        return Cost(self.guarantee.epsilon * share, self.guarantee.delta * share)
 
-    def charge_for_bounds(self) -> list[Charge]:
-        """Two quantiles for each feature whose bounds are bought: a row has a say in each of them."""
+    def charge_for_bounds(self) -> Charge | None:
+        """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""
         if not self.domain.bought or self.guarantee.epsilon is None:
-            return []
+            return None
         sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.bought))
-        return [charge("bounds", self.part(self.bounds_share), sensitivity)]
+        return bounds_charge(self.part(self.bounds_share), sensitivity)
 
     @property
-    def epsilon_counts(self) -> Fraction | None:
-        """What is left of epsilon for the counts; None for infinity."""
+    def cost_of_counts(self) -> Cost | None:
+        """What is left for the counts; None for infinity."""
         if self.guarantee.epsilon is None:
             return None
         spent = ROW_COUNT_SHARE if self.n_rows_hint == "estimate" else Fraction(0)
@@ -94,5 +103,5 @@ class Plan:
     @property
     def epsilon_per_row(self) -> float:
         """What the rules for partitions call epsilon: that of the counts, for one row more or less."""
-        epsilon = self.epsilon_counts
-        return math.inf if epsilon is None else float(epsilon / self.guarantee.sensitivity())
+        cost = self.cost_of_counts
+        return math.inf if cost is None else float(cost.epsilon / self.guarantee.sensitivity().l1)

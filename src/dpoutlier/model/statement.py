@@ -235,7 +235,7 @@ def privacy_statement(
         epsilon_in_use=_number(in_use),
         epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
-        delta="0" if private else "none",
+        delta=str(guarantee.delta) if private else "none",
         mechanism=_mechanism(charges) if private else "none",
         counts=counts,
         charges=_all_charges(charges, merged) if private else (),
@@ -269,7 +269,7 @@ def _capped(m: int, person: str) -> str:
 
 
 def _mechanism(charges: tuple[Charge, ...]) -> str:
-    counts = "discrete Laplace noise on integer counts, sampled exactly"
+    counts = next(charge.noise.words for charge in charges if charge.purpose == "counts")
     return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if _bought(charges) else counts
 
 
@@ -345,16 +345,20 @@ def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[st
             "purpose": charge.purpose + of_part,
             "epsilon": _number(Fraction(_units(after) - _units(before), 10**PLACES)),
             "epsilon_in_use": str(charge.epsilon_in_use),
-            "sensitivity": charge.sensitivity,
+            "sensitivity": charge.sensitivity.l1,
             # Bounds are chosen, and get no noise.
-            "noise_scale_rows": None if charge.purpose == "bounds" else f"{charge.scale:.6g}",
+            "noise_scale_rows": None if charge.purpose == "bounds" else f"{charge.noise.scale:.6g}",
         }
 
 
 def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
     """What sparse counts release; of a merge, what its parts did."""
-    rates = [charge.rate for charge in charges if charge.purpose == "counts"]
-    expected = float(sum(expected_empty(n_cells, DiscreteLaplace(rate), tau) for rate in rates))
+    laws = [
+        charge.mechanism
+        for charge in charges
+        if isinstance(charge.mechanism, DiscreteLaplace) and charge.purpose == "counts"
+    ]
+    expected = float(sum(expected_empty(n_cells, law, tau) for law in laws))
     shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.2g}"
     return SPARSE.format(tau=f"{tau:,}", expected=shown)
 

@@ -16,7 +16,7 @@ def page_of(s: Any) -> list[str]:
         change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
         promise = (
             f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
-            f"(relation: {s.neighbours}, delta = 0{', computational; time: see remarks' if s.counts == 'keyed' else ''})."
+            f"(relation: {s.neighbours}, delta = {s.delta}{', computational; time: see remarks' if s.counts == 'keyed' else ''})."
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."

@@ -1,4 +1,4 @@
-"""The guided table of a law: its distribution function to as many digits as wanted, every one of them right."""
+"""The guided table of discrete Laplace noise: its distribution function to as many digits as wanted, every one of them right."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpoutlier.kernels.guided import GuidedTable
-from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
+from dpoutlier.kernels.laplace import RATE_BITS
 
 __all__ = ["DIGITS", "MOST_SCALE", "exponential", "guided_table", "has_table", "no_table"]
 
@@ -21,23 +21,24 @@ GUARD_BITS = 64
 LEAST_GUIDE_BITS, MOST_GUIDE_BITS = 10, 16
 
 
-def has_table(law: DiscreteLaplace) -> bool:
-    return law.rate * MOST_SCALE >= 1
+def has_table(rate: Fraction) -> bool:
+    """Whether noise of this rate is narrow enough for a table."""
+    return rate * MOST_SCALE >= 1
 
 
-def exponential(law: DiscreteLaplace, bits: int) -> tuple[int, int]:
+def exponential(rate: Fraction, bits: int) -> tuple[int, int]:
     """(below, above) with below <= exp(-rate) * 2**bits <= above: Decimal's exp is correctly rounded."""
     context = Context(prec=max(80, bits // 3 + 40))
-    rate = context.divide(Decimal(law.rate_units), Decimal(2**RATE_BITS))  # exact: at most 60 places
-    near = int(context.multiply(context.exp(context.minus(rate)), Decimal(2**bits)))
+    exact = context.divide(Decimal(int(rate * 2**RATE_BITS)), Decimal(2**RATE_BITS))  # at most 60 places
+    near = int(context.multiply(context.exp(context.minus(exact)), Decimal(2**bits)))
     return max(near - 1, 0), near + 2
 
 
-def _tails(law: DiscreteLaplace, n: int, digits: int) -> list[int]:
+def _tails(rate: Fraction, n: int, digits: int) -> list[int]:
     """``floor(2**(64 digits) * P(Z >= j))`` for j = 1..n, exactly: P(Z >= j) = a**j / (1 + a) with a = exp(-rate)."""
     bits = 64 * digits + GUARD_BITS
     while True:
-        below, above = exponential(law, bits)
+        below, above = exponential(rate, bits)
         one = 1 << bits
         least, most = (one << bits) // (one + above), (one << bits) // (one + below) + 1
         found = []
@@ -53,11 +54,11 @@ def _tails(law: DiscreteLaplace, n: int, digits: int) -> list[int]:
 
 
 @lru_cache(maxsize=32)
-def guided_table(law: DiscreteLaplace, digits: int = DIGITS) -> GuidedTable:
-    """The table of a law that has one. F(-j) = P(Z >= j), and F(j - 1) = 1 - P(Z >= j)."""
-    assert has_table(law)
-    n = math.ceil(TAIL_SCALES / law.rate)
-    tails = _tails(law, n, digits)
+def guided_table(rate: Fraction, digits: int = DIGITS) -> GuidedTable:
+    """The table of noise of this rate, if it has one. F(-j) = P(Z >= j), and F(j - 1) = 1 - P(Z >= j)."""
+    assert has_table(rate)
+    n = math.ceil(TAIL_SCALES / rate)
+    tails = _tails(rate, n, digits)
     whole = 1 << (64 * digits)
     # No F is a fraction of 2**64 (exp(-rate) is transcendental), so 1 - F rounds down to the complement.
     values = tails[::-1] + [whole - 1 - tail for tail in tails] + [whole - 1]

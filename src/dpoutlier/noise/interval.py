@@ -1,9 +1,7 @@
 r"""How far noise can carry a count: the least t with :math:`P(|Z_1 + \dots + Z_m| \le t) \ge` level, from the known laws.
 
-One law: :math:`P(|Z| \le t) = 1 - 2 a^{t+1} / (1 + a)` with :math:`a = \exp(-r)`, compared with the level exactly.
-
-Sums, over cells or over the parts of a merge: the characteristic function of one law is
-:math:`\varphi(\theta) = (1 + (\sin(\theta/2) / \sinh(r/2))^2)^{-1}`, that of a sum the product, and for N points on the circle
+One draw: its law knows. Sums, over cells or over the parts of a merge: the characteristic function :math:`\varphi` of a sum is the
+product of those of the laws, and for N points on the circle
 
 .. math:: P(S \bmod N \in [-t, t]) = \frac{1}{N} \sum_k \varphi(\theta_k) \frac{\sin((2t + 1) \theta_k / 2)}{\sin(\theta_k / 2)},
           \quad \theta_k = 2 \pi k / N.
@@ -20,7 +18,6 @@ import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -29,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
-from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Noise
 
 __all__ = ["SLACK", "SummedNoise", "as_level"]
 
@@ -54,11 +51,12 @@ def as_level(level: Any) -> Fraction:
 class SummedNoise:
     """The sum of independent draws: ``n_each`` of each law. No laws: no noise.
 
+    >>> from dpoutlier.noise.laplace import DiscreteLaplace
     >>> SummedNoise((DiscreteLaplace(Fraction(1)),)).half_width(Fraction(19, 20))
     3
     """
 
-    laws: tuple[DiscreteLaplace, ...]
+    laws: tuple[Noise, ...]
     n_each: int = 1
 
     def half_width(self, level: Fraction) -> int:
@@ -69,7 +67,7 @@ class SummedNoise:
         if not self.laws:
             return 0
         if self._one():
-            return _least_of_one(self.laws[0], level)
+            return self.laws[0].half_width(level)
         return _least_of_sum(self, level)
 
     def coverage(self, t: int) -> float:
@@ -77,35 +75,11 @@ class SummedNoise:
         if not self.laws:
             return 1.0
         if self._one():
-            a = math.exp(-float(self.laws[0].rate))
-            return 1 - 2 * math.exp(-float(self.laws[0].rate) * (t + 1)) / (1 + a)
+            return self.laws[0].coverage(t)
         return 1.0 if t >= _reach(self) else min(max(_coverage_of_sum(self)(t), 0.0), 1.0)
 
     def _one(self) -> bool:
         return len(self.laws) * self.n_each == 1
-
-
-@lru_cache(maxsize=256)
-def _least_of_one(law: DiscreteLaplace, level: Fraction) -> int:
-    """The least t with (t + 1) rate >= log(2 / ((1 - level) (1 + a))).
-
-    a = exp(-rate) is transcendental, so both sides are never equal, and with enough digits they can be told apart.
-    """
-    digits, beyond = 60, 1 - level
-    while True:
-        context = Context(prec=digits + 60)
-        rate = context.divide(Decimal(law.rate.numerator), Decimal(law.rate.denominator))  # exact: at most 60 places
-        a = context.exp(context.minus(rate))
-        tail = context.divide(Decimal(beyond.numerator), Decimal(beyond.denominator))
-        log = context.ln(context.divide(Decimal(2), context.multiply(tail, context.add(Decimal(1), a))))
-        wanted, error = context.divide(log, rate), Decimal(1).scaleb(-digits)  # right to 40 places more than that
-        low, high = (
-            context.add(wanted, sign * error).to_integral_value(ROUND_CEILING, context)
-            for sign in (Decimal(-1), Decimal(1))
-        )
-        if low == high:
-            return max(int(low) - 1, 0)
-        digits *= 2
 
 
 @lru_cache(maxsize=4096)
@@ -119,28 +93,23 @@ def _least_of_sum(noise: SummedNoise, level: Fraction) -> int:
 
 
 def _reach(noise: SummedNoise) -> int:
-    """The sum lies at this or farther from 0 with a probability of at most ALIASED, by Chernoff's bound.
-
-    The moment generating function of a law at x is the characteristic function at i x: 1 / (1 - (sinh(x/2) / sinh(r/2))**2).
-    """
-    rates = [float(law.rate) for law in noise.laws]
+    """The sum lies at this or farther from 0 with a probability of at most ALIASED, by Chernoff's bound."""
 
     def bound(x: float) -> float:
-        ratios = [math.exp((x - r) / 2) * math.expm1(-x) / math.expm1(-r) for r in rates]
-        return (math.log(2 / ALIASED) - noise.n_each * sum(math.log1p(-(ratio**2)) for ratio in ratios)) / x
+        return (math.log(2 / ALIASED) + noise.n_each * sum(law.log_moment(x) for law in noise.laws)) / x
 
-    return math.ceil(min(bound(0.9 * min(rates) * 2 ** (-j / 3)) for j in range(TRIED)))
+    least_rate = min(float(law.rate) for law in noise.laws)
+    return math.ceil(min(bound(0.9 * least_rate * 2 ** (-j / 3)) for j in range(TRIED)))
 
 
 @lru_cache(maxsize=4)
 def _coverage_of_sum(noise: SummedNoise) -> Callable[[int], float]:
     """The function t -> P(|sum| <= t), for t up to the reach."""
     points = 2 * _reach(noise) + 2
-    halves = [2 * math.exp(-float(law.rate) / 2) / -math.expm1(-float(law.rate)) for law in noise.laws]  # 1 / sinh(r/2)
 
     def characteristic(sines: NDArray[np.float64]) -> NDArray[np.float64]:
-        logs = sum((np.log1p((half * sines) ** 2) for half in halves), np.zeros_like(sines))
-        return np.exp(-noise.n_each * logs)
+        logs = sum((law.log_characteristic(sines) for law in noise.laws), np.zeros_like(sines))
+        return np.exp(noise.n_each * logs)
 
     def left_out(k: int) -> float:
         angle = 2 * math.pi * k / points

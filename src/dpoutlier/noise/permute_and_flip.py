@@ -6,20 +6,49 @@ where :math:`u_s` is the utility of candidate s, an integer. If between neighbou
 of length R, the choice is (rate R)-differentially private; docs/privacy.md proves it.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
 from dpoutlier.kernels.permute_and_flip import TABLE_ENDS, flip_coins
+from dpoutlier.noise.laplace import rate_costing, rate_from_json
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["permute_and_flip", "uniform_below"]
+__all__ = ["PermuteAndFlip", "permute_and_flip", "uniform_below"]
 
 LIMITS = 64  # a coin that needs more of them has a probability below exp(-64), and gets more
 WORDS_A_COIN = 4
 MOST_WORDS = 1 << 20  # read at a time
+
+
+@dataclass(frozen=True)
+class PermuteAndFlip:
+    """Choices at this rate. Purely (rate times the range of the changes of utility)-differentially private."""
+
+    rate: Fraction
+
+    name: ClassVar[str] = "permute-and-flip"
+
+    @classmethod
+    def costing(cls, cost: Cost, sensitivity: Sensitivity) -> "PermuteAndFlip":
+        """The choices that cost at most so much epsilon, if the ranges of all of them add up to this sensitivity."""
+        return cls(rate_costing(cost.epsilon, sensitivity.l1))
+
+    def cost(self, sensitivity: Sensitivity) -> Cost:
+        """Pure: delta is 0."""
+        return Cost(self.rate * sensitivity.l1)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"rate": str(self.rate)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> "PermuteAndFlip":
+        return cls(rate_from_json(content))
 
 
 def permute_and_flip(utilities: NDArray[np.int64], rate: Fraction, source: ByteSource) -> int:

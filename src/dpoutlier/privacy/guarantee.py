@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import numbers
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
-from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier._validate import at_least_one, bad, exact_number, one_of
+from dpoutlier.noise.mechanism import Mechanism, Noise, Sensitivity
+from dpoutlier.noise.registry import mechanism_from_json, mechanism_to_json
 
-__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "exact_number", "sensitivity"]
+__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
 
 
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**12), Fraction(10**9)
@@ -50,12 +51,12 @@ class Neighbours(StrEnum):
     REPLACE_ONE = "replace-one"
 
 
-def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row: int = 1) -> int:
-    """L1 change of the whole vector of counts between neighbours, in rows.
+def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row: int = 1) -> Sensitivity:
+    """How far neighbours can move the whole vector of counts.
 
     ``cells_per_row`` is the number of cells of the partition that a row is counted in: 1 for a grid.
 
-    >>> sensitivity(Neighbours.ADD_OR_REMOVE_ONE), sensitivity(Neighbours.REPLACE_ONE)
+    >>> sensitivity(Neighbours.ADD_OR_REMOVE_ONE).l1, sensitivity(Neighbours.REPLACE_ONE).l1
     (1, 2)
     """
     match neighbours:
@@ -63,17 +64,7 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
             changes = 1  # one cell changes by one
         case Neighbours.REPLACE_ONE:
             changes = 2  # one cell loses the row, another gains it
-    return changes * int(rows_per_person) * int(cells_per_row)
-
-
-def exact_number(text: str, digits: int = 30) -> Fraction | None:
-    """The rational that a text such as 0.5, 1e-3 or 1/3 denotes, or None. Never long at work, whatever the text."""
-    d = rf"[0-9]{{1,{digits}}}"
-    parts = re.fullmatch(rf"\s*\+?({d}/{d}|({d}(\.({d})?)?|\.{d})([eE][+-]?[0-9]{{1,3}})?)\s*", text)
-    try:
-        return Fraction(text) if parts else None
-    except ZeroDivisionError:
-        return None
+    return Sensitivity(changes * int(rows_per_person) * int(cells_per_row), int(rows_per_person))
 
 
 def as_epsilon(value: Any) -> Fraction | None:
@@ -101,22 +92,41 @@ def as_epsilon(value: Any) -> Fraction | None:
 class Charge:
     """One part of a fit that reads reference rows, and what it costs.
 
-    ``epsilon`` is the most it may cost; the noise is drawn at ``rate``, rounded down, so ``epsilon_in_use`` is at most that.
+    ``epsilon`` is the most it may cost; the parameters of the mechanism are rounded, so ``epsilon_in_use`` is at most that.
     """
 
     purpose: str
     epsilon: Fraction
-    sensitivity: int
-    rate: Fraction
+    sensitivity: Sensitivity
+    mechanism: Mechanism
+
+    @property
+    def rate(self) -> Fraction:
+        return self.mechanism.rate
+
+    @property
+    def noise(self) -> Noise:
+        """The mechanism of any charge but that for bounds, which get no noise."""
+        assert self.purpose != "bounds"
+        return cast(Noise, self.mechanism)
 
     @property
     def epsilon_in_use(self) -> Fraction:
-        return self.rate * self.sensitivity
+        return self.mechanism.cost(self.sensitivity).epsilon
 
-    @property
-    def scale(self) -> float:
-        """Scale of the noise, in rows: sensitivity over epsilon."""
-        return float(1 / self.rate)
+    def to_json(self) -> dict[str, Any]:
+        """For files: the L1 sensitivity alone, since the other follows from the guarantee."""
+        numbers = {"purpose": self.purpose, "epsilon": str(self.epsilon), "sensitivity": self.sensitivity.l1}
+        return numbers | mechanism_to_json(self.mechanism, self.purpose)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any], rows_per_person: int) -> Charge:
+        """The charge of a fit whose guarantee has so many ``rows_per_person``."""
+        purpose, epsilon = str(content["purpose"]), exact_number(content["epsilon"], digits=200)
+        if epsilon is None:
+            raise bad("epsilon of a charge", "an exact number", content["epsilon"][:80])
+        l1 = at_least_one(sensitivity=content["sensitivity"])
+        return cls(purpose, epsilon, Sensitivity(l1, rows_per_person), mechanism_from_json(content, purpose))
 
 
 @dataclass(frozen=True)
@@ -133,8 +143,8 @@ class Guarantee:
         Which two data sets are hard to distinguish.
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee protects a person; with 1, a row.
-    delta : int, default=0
-        Always 0: the guarantee is pure differential privacy.
+    delta : Fraction, default=0
+        Total delta. 0 means pure differential privacy, the only kind so far.
     voided_by : tuple of str, default=()
         Reasons why there is no guarantee after all. Empty for a private fit.
     person : str, default=None
@@ -160,7 +170,7 @@ class Guarantee:
     epsilon: Fraction | None
     neighbours: Neighbours = Neighbours.ADD_OR_REMOVE_ONE
     rows_per_person: int = 1
-    delta: int = 0
+    delta: Fraction = Fraction(0)
     voided_by: tuple[str, ...] = ()
     person: str | None = None
 
@@ -173,8 +183,8 @@ class Guarantee:
         """Whether anything is guaranteed."""
         return self.epsilon is not None and not self.voided_by
 
-    def sensitivity(self, cells_per_row: int = 1) -> int:
-        """Compute the largest L1 change of the counts between neighbouring data sets.
+    def sensitivity(self, cells_per_row: int = 1) -> Sensitivity:
+        """Compute the largest change of the counts between neighbouring data sets.
 
         Parameters
         ----------
@@ -183,8 +193,8 @@ class Guarantee:
 
         Returns
         -------
-        int
-            The sensitivity, in rows.
+        Sensitivity
+            How far neighbours are apart at most, in rows; ``l1`` is the sum of the changes of all counts.
         """
         return sensitivity(self.neighbours, self.rows_per_person, cells_per_row)
 
@@ -205,4 +215,4 @@ class Guarantee:
         """
         if self.epsilon is None:
             return None
-        return self.epsilon * Fraction(sensitivity(neighbours), sensitivity(self.neighbours))
+        return self.epsilon * Fraction(sensitivity(neighbours).l1, sensitivity(self.neighbours).l1)

@@ -12,7 +12,7 @@ from dpoutlier._validate import bad, is_whole
 from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.noise.interval import SummedNoise, as_level
-from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.region import cells_within, check_steps, home_bins
@@ -76,7 +76,7 @@ def count_intervals(
     positions: Positions,
     partition: Partition,
     counts: NoisyCounts,
-    laws: tuple[DiscreteLaplace, ...],
+    laws: tuple[Noise, ...],
     *,
     level: Any,
     steps: Any,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import share
+from dpoutlier.noise.mechanism import Mechanism
+from dpoutlier.noise.registry import mechanism_to_json
 
 __all__ = ["MOST_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
 
@@ -30,11 +31,11 @@ def bin_of(scores: NDArray[np.float64], levels: NDArray[np.float64]) -> NDArray[
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram:
-    """Noisy number of reference rows in each bin of scores. ``rate`` is the noise's, None where there is none."""
+    """Noisy number of reference rows in each bin of scores. ``noise`` is None where there is none."""
 
     levels: NDArray[np.float64]
     counts: NDArray[np.int64]
-    rate: Fraction | None
+    noise: Mechanism | None
     target_fpr: float
     continuous: bool = False
     """Whether scores lie anywhere between levels, so that a threshold may too."""
@@ -45,9 +46,9 @@ class ScoreHistogram:
         self.counts.setflags(write=False)
 
     @property
-    def noise(self) -> float:
+    def deviation(self) -> float:
         """Standard deviation of the noise on the number of all rows."""
-        return 0.0 if self.rate is None else math.sqrt(2 * len(self.counts)) / float(self.rate)
+        return 0.0 if self.noise is None else math.sqrt(2 * len(self.counts)) / float(self.noise.rate)
 
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.
@@ -61,7 +62,7 @@ class ScoreHistogram:
 
         share(target_fpr=target_fpr)
         rows = float(self.counts.sum())
-        if rows < 2 * self.noise:
+        if rows < 2 * self.deviation:
             return float(self.levels[-1])
         above = self.counts.sum() - self.counts.cumsum()
         falling = isotonic_regression(above.astype(np.float64), increasing=False).x
@@ -76,4 +77,5 @@ class ScoreHistogram:
         return {"score_levels": self.levels, "score_counts": self.counts}
 
     def to_json(self) -> dict[str, Any]:
-        return {"rate": None if self.rate is None else str(self.rate), "target_fpr": self.target_fpr}
+        noise = {"rate": None} if self.noise is None else mechanism_to_json(self.noise, "threshold")
+        return {**noise, "target_fpr": self.target_fpr}

@@ -1,6 +1,7 @@
 """One fit: rows in, model out. Every read of the rows is charged; everything else is public."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +15,9 @@ from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge
+from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, noise_charge
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import Charge
@@ -58,32 +60,32 @@ def _fitted(reference: Any, plan: Plan) -> Model:
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_rows_hint == "estimate" else plan.n_rows_hint)
-    receipts: list[Receipt] = []
-    rows = open_reference(reference, plan, lambda: receipts.extend(plan.reserved()))
-    charges: list[Charge] = []
-    n_rows_hint: int | None
-    if plan.n_rows_hint == "estimate":
-        n_rows_hint, bought = _estimate_row_count(rows, plan, source)
-        charges += bought
-        partition = _partition_for_bought(plan, n_rows_hint)
-    else:
-        n_rows_hint = plan.n_rows_hint
-    domain, bought = _buy_bounds(rows, plan, source)
-    charges += bought
+    receipt: Receipt | None = None
+
+    def charge() -> None:
+        nonlocal receipt
+        receipt = plan.reserved()
+
+    rows = open_reference(reference, plan, charge)
+    count_paid, n_rows_hint = None, plan.n_rows_hint
+    if n_rows_hint == "estimate":
+        n_rows_hint, count_paid = _estimate_row_count(rows, plan, source)
+        partition = _partition_for_estimate(plan, n_rows_hint)
+    domain, bounds_paid = _choose_bounds(rows, plan, source)
     rows = rows.with_domain(domain) if plan.domain.bought else rows
     counts, paid = _release_counts(rows.counts(partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
         domain=domain,
         partition=partition,
-        scorer=plan.scorer.with_noise(paid[0].rate if paid else None),
+        scorer=plan.scorer.with_noise(None if paid is None else paid.rate),
         counts=counts,
         guarantee=plan.guarantee,
-        charges=(*charges, *paid),
+        charges=tuple(one for one in (count_paid, bounds_paid, paid) if one is not None),
         n_rows_hint=n_rows_hint,
-        receipt=receipts[0] if receipts else None,
+        receipt=receipt,
     )
-    return model if plan.target_fpr is None else _buy_threshold(rows, model, plan, source)
+    return model if plan.target_fpr is None else _release_threshold(rows, model, plan, source)
 
 
 def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
@@ -93,12 +95,12 @@ def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
             f"counts='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
             "Use fewer bins or features, counts='sparse', or counts='keyed' (secret)."
         )
-    _charge_for_counts(partition, plan)  # an epsilon that is too small is refused here, not after the rows are read
+    _charge_for_counts(partition, plan)  # what cannot be drawn is refused here, not after the rows are read
     return partition
 
 
-def _partition_for_bought(plan: Plan, n_rows_hint: int) -> Partition:
-    """The same, but an error has a fixed text: the usual one would show numbers made from what was just bought."""
+def _partition_for_estimate(plan: Plan, n_rows_hint: int) -> Partition:
+    """The same, but an error has a fixed text: the usual one would show numbers made from what was just estimated."""
     try:
         return _partition(plan, n_rows_hint)
     except InvalidParameterError:
@@ -109,67 +111,75 @@ def _partition_for_bought(plan: Plan, n_rows_hint: int) -> Partition:
     )
 
 
-def _charge_for_counts(partition: Partition, plan: Plan) -> list[Charge]:
-    if plan.epsilon_counts is None:
-        return []
-    paid = charge("counts", plan.epsilon_counts, plan.guarantee.sensitivity(partition.cells_per_row))
-    return [paid]
+def _is_dense(partition: Partition, plan: Plan) -> bool:
+    return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
+
+
+def _charge_for_counts(partition: Partition, plan: Plan) -> tuple[Charge, Noise] | None:
+    """None: without noise, and free."""
+    cost = plan.cost_of_counts
+    if cost is None:
+        return None
+    paid, noise = noise_charge("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
+    if not _is_dense(partition, plan) and not isinstance(noise, DiscreteLaplace):
+        raise InvalidParameterError(
+            f"keyed and sparse counts have discrete Laplace noise, and delta={plan.guarantee.delta} asks for another. Leave delta "
+            f"out, or use few enough cells for counts='dense' (at most {MOST_DENSE_CELLS:,})."
+        )
+    return paid, noise
 
 
 def _release_counts(
     exact: Counts, partition: Partition, plan: Plan, source: ByteSource
-) -> tuple[NoisyCounts, list[Charge]]:
-    paid = _charge_for_counts(partition, plan)
-    if not paid:
-        return ExactCounts(exact.ids, exact.counts), paid
-    law = DiscreteLaplace(paid[0].rate)
-    dense = plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
-    held: NoisyCounts
-    if dense:
-        held = release_dense(exact, partition.n_cells, law, source)
-    elif plan.counts == "sparse":
-        tau = threshold_for(partition.n_cells, law, plan.sparse_size)
-        held = release_sparse(exact, partition.n_cells, law, tau, source)
-    else:
-        held = release_keyed(exact, law, source)
-    return held, paid
+) -> tuple[NoisyCounts, Charge | None]:
+    charged = _charge_for_counts(partition, plan)
+    if charged is None:
+        return ExactCounts(exact.ids, exact.counts), None
+    paid, noise = charged
+    if _is_dense(partition, plan):
+        return release_dense(exact, partition.n_cells, noise, source), paid
+    assert isinstance(noise, DiscreteLaplace)
+    if plan.counts == "sparse":
+        tau = threshold_for(partition.n_cells, noise, plan.sparse_size)
+        return release_sparse(exact, partition.n_cells, noise, tau, source), paid
+    return release_keyed(exact, noise, source), paid
 
 
 def _release_small(
-    exact: NDArray[np.int64], purpose: str, share: Any, plan: Plan, source: ByteSource
-) -> tuple[NDArray[np.int64], list[Charge]]:
-    """Release a short vector in which a row counts once."""  # (P6)
+    exact: NDArray[np.int64], purpose: str, share: Fraction, plan: Plan, source: ByteSource
+) -> tuple[NDArray[np.int64], Charge | None]:
+    """Release a short vector in which a row counts once. No charge where nothing is private."""  # (P6)
     if plan.guarantee.epsilon is None:
-        return exact, []
-    cost = charge(purpose, plan.part(share), plan.guarantee.sensitivity())
-    return release_vector(exact, DiscreteLaplace(cost.rate), source), [cost]
+        return exact, None
+    paid, noise = noise_charge(purpose, plan.part(share), plan.guarantee.sensitivity())
+    return release_vector(exact, noise, source), paid
 
 
-def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, list[Charge]]:
+def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:
     exact = np.array([rows.number_of_rows()], np.int64)
     noisy, paid = _release_small(exact, "number of rows", ROW_COUNT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 
-def _buy_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, list[Charge]]:
+def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, Charge | None]:
     """The domain with bounds for the features that have none yet, and what they cost."""
     outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair is not None}
     if not outer:
-        return plan.domain, []
+        return plan.domain, None
     counts = rows.edge_counts(outer)
     paid = plan.charge_for_bounds()
-    pairs = buy_bounds(counts, paid[0].rate if paid else None, source)
+    pairs = buy_bounds(counts, None if paid is None else paid.rate, source)
     bounds = {j: widened(*pair, outer[j]) for j, pair in zip(outer, pairs, strict=True)}
     return plan.domain.with_bounds(bounds), paid
 
 
-def _buy_threshold(rows: Readings, model: Model, plan: Plan, source: ByteSource) -> Model:
+def _release_threshold(rows: Readings, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
     levels = model.scorer.levels(model.partition)
     exact = rows.score_counts(model, levels, plan.n_jobs)
     noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
-    rate = paid[0].rate if paid else None
-    histogram = ScoreHistogram(levels, noisy, rate, plan.target_fpr, continuous=model.scorer.continuous)
-    bought = replace(model, charges=(*model.charges, *paid), score_histogram=histogram)
-    return bought.with_target_fpr(plan.target_fpr)
+    noise = None if paid is None else paid.mechanism
+    histogram = ScoreHistogram(levels, noisy, noise, plan.target_fpr, continuous=model.scorer.continuous)
+    charges = model.charges if paid is None else (*model.charges, paid)
+    return replace(model, charges=charges, score_histogram=histogram).with_target_fpr(plan.target_fpr)

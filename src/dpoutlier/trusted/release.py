@@ -8,7 +8,7 @@ from dpoutlier.counts.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.noise.binomial import draw_binomial
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.sampling import draw_noise
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.sources import ByteSource
 from dpoutlier.noise.uniform import draw_distinct_below, same_as_before
 from dpoutlier.trusted.counts import Counts
@@ -18,16 +18,16 @@ __all__ = ["release_dense", "release_keyed", "release_sparse", "release_vector"]
 SPARE = 64
 
 
-def release_vector(exact: NDArray[np.int64], law: DiscreteLaplace, source: ByteSource) -> NDArray[np.int64]:
+def release_vector(exact: NDArray[np.int64], noise: Noise, source: ByteSource) -> NDArray[np.int64]:
     """Each entry plus independent noise of its own, in integers from end to end."""  # (P2)
-    return exact + draw_noise(law, len(exact), source)
+    return exact + noise.draw(len(exact), source)
 
 
-def release_dense(counts: Counts, n_cells: int, law: DiscreteLaplace, source: ByteSource) -> DenseCounts:
+def release_dense(counts: Counts, n_cells: int, noise: Noise, source: ByteSource) -> DenseCounts:
     """Noise on every cell, occupied or not; the exact counts are dropped."""  # (P3)
     exact = np.zeros(n_cells, np.int64)
     exact[counts.ids[:, 1].astype(np.int64)] = counts.counts
-    return DenseCounts(release_vector(exact, law, source))
+    return DenseCounts(release_vector(exact, noise, source))
 
 
 def release_keyed(counts: Counts, law: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None) -> KeyedCounts:
@@ -57,6 +57,6 @@ def _not_negative(law: DiscreteLaplace, n: int, source: ByteSource) -> NDArray[n
     """``n`` draws of the law, each drawn again while it is negative: P(g) = (1 - a) a**g."""
     found = np.empty(0, np.int64)
     while len(found) < n:
-        drawn = draw_noise(law, 2 * (n - len(found)) + SPARE, source)
+        drawn = law.draw(2 * (n - len(found)) + SPARE, source)
         found = np.concatenate([found, drawn[drawn >= 0]])
     return found[:n]

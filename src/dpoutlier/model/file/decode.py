@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one
+from dpoutlier._validate import at_least_one, exact_number
 from dpoutlier.counts.base import MOST_COUNT, NoisyCounts
 from dpoutlier.counts.dense import MOST_DENSE_CELLS, DenseCounts
 from dpoutlier.counts.exact import ExactCounts
@@ -21,14 +21,16 @@ from dpoutlier.model.file.archive import Arrays
 from dpoutlier.model.file.encode import arrays_of, content_of
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
-from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE
+from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, bounds_charge, noise_charge
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.mechanism import Cost
+from dpoutlier.noise.registry import mechanism_from_json
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.mixed_trees import MixedTrees
 from dpoutlier.partitions.trees import Trees
-from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours, exact_number
+from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee, Neighbours
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.log_counts import LogCounts
@@ -56,6 +58,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
     scorer: Scorer = SCORERS[manifest["scorer"]["name"]].from_json(manifest["scorer"])
     if partition.n_features != domain.n_features or partition.axes != plain(domain.axes):
         raise ModelFileError("the partition and the features of the model file differ in their number or their kinds.")
+    guarantee = _guarantee(manifest["guarantee"])
     threshold = float(_expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
     model = Model(
         detector=str(manifest["detector"]),
@@ -63,12 +66,12 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
         partition=partition,
         scorer=scorer,
         counts=_counts(manifest["counts"], arrays, partition),
-        guarantee=_guarantee(manifest["guarantee"]),
-        charges=tuple(_charge(entry) for entry in manifest["charges"]),
+        guarantee=guarantee,
+        charges=_charges(manifest["charges"], guarantee),
         n_rows_hint=None if manifest["n_hint"] is None else at_least_one(n_rows_hint=manifest["n_hint"]),
         score_histogram=_score_histogram(manifest["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
-        merged=_merged(manifest["merged"]) if "merged" in manifest else None,
+        merged=_merged(manifest["merged"], guarantee) if "merged" in manifest else None,
         receipt=_receipt(manifest),
     )
     _check_kind(model)
@@ -124,20 +127,18 @@ def _text_or_nothing(value: Any) -> str | None:
     return value
 
 
-def _charge(content: dict[str, Any]) -> Charge:
-    law = DiscreteLaplace(_rational(content["rate"]))
-    sensitivity = at_least_one(sensitivity=content["sensitivity"])
-    return Charge(str(content["purpose"]), _rational(content["epsilon"]), sensitivity, law.rate)
+def _charges(content: list[dict[str, Any]], guarantee: Guarantee) -> tuple[Charge, ...]:
+    return tuple(Charge.from_json(entry, guarantee.rows_per_person) for entry in content)
 
 
-def _merged(content: dict[str, Any]) -> Merged:
+def _merged(content: dict[str, Any], guarantee: Guarantee) -> Merged:
     if len(content["parts"]) > MOST_PARTS:
         raise ModelFileError("the model file was merged from more parts than this format knows.")
     parts = tuple(
         Part(
             entry["release"],
             _rational(entry["epsilon"]),
-            tuple(_charge(charge) for charge in entry["charges"]),
+            _charges(entry["charges"], guarantee),
             _receipt(entry),
         )
         for entry in content["parts"]
@@ -153,19 +154,19 @@ def _receipt(content: dict[str, Any]) -> Receipt | None:
 def _check_charges(model: Model) -> None:
     """What was bought must be what is promised, to the last digit."""
     histogram = model.score_histogram
-    rates = {charge.purpose: charge.rate for charge in model.charges}
+    paid = {charge.purpose: charge.mechanism for charge in model.charges}
     if model.merged is None:
         n_bought = len(model.domain.bought)
         _check_bought(
             model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_bought=n_bought
         )
-        if "number of rows" in rates and model.n_rows_hint is None:
+        if "number of rows" in paid and model.n_rows_hint is None:
             raise ModelFileError("the number of rows in the model file was not bought as this format does.")
-        rate = rates.get("counts")
+        rate = paid["counts"].rate if "counts" in paid else None
     else:
         _check_merged(model, model.merged)
         rate = model.merged.rate
-    if histogram is not None and histogram.rate != rates.get("threshold"):
+    if histogram is not None and histogram.noise != paid.get("threshold"):
         raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
     if model.scorer != model.scorer.with_noise(rate):
         raise ModelFileError("the scoring rule of the model file is not that of its noise.")
@@ -196,9 +197,9 @@ def _check_merged(model: Model, merged: Merged) -> None:
 
 def _n_bought(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
     """For how many features a part of a merge bought bounds: what its charge says, if so many there are."""
-    paid = [charge.sensitivity for charge in charges if charge.purpose == "bounds"]
+    paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == "bounds"]
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
-    return min(paid[0] // guarantee.sensitivity(QUANTILES), numbers) if paid else 0
+    return min(paid[0] // guarantee.sensitivity(QUANTILES).l1, numbers) if paid else 0
 
 
 def _check_bought(
@@ -223,12 +224,12 @@ def _check_bought(
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
     own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_bought}
     for charge in charges:
-        cells = own.get(charge.purpose, 1)
-        sensitivity = guarantee.sensitivity(cells)
-        if (
-            charge.sensitivity != sensitivity
-            or charge.rate != DiscreteLaplace.costing(charge.epsilon, sensitivity).rate
-        ):
+        sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), Cost(charge.epsilon)
+        if charge.purpose == "bounds":
+            wanted = bounds_charge(cost, sensitivity)
+        else:
+            wanted, _ = noise_charge(charge.purpose, cost, sensitivity)
+        if charge != wanted:
             raise ModelFileError(
                 f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
             )
@@ -337,5 +338,5 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuo
     counts = _expect(arrays, "score_counts", "<i8", (len(levels),))
     if not len(levels) or np.isnan(levels).any() or not np.isfinite(levels[:-1]).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
-    rate = None if content["rate"] is None else _rational(content["rate"])
-    return ScoreHistogram(levels, counts, rate, content["target_fpr"], continuous=continuous)
+    noise = None if content.get("rate", 0) is None else mechanism_from_json(content, "threshold")
+    return ScoreHistogram(levels, counts, noise, content["target_fpr"], continuous=continuous)

@@ -36,6 +36,7 @@ def content_of(model: Model) -> dict[str, Any]:
             **{key: value for key, value in asdict(guarantee).items() if (key, value) != ("person", None)},
             "epsilon": None if guarantee.epsilon is None else str(guarantee.epsilon),
             "neighbours": guarantee.neighbours.value,
+            "delta": 0 if guarantee.delta == 0 else str(guarantee.delta),
         },
         "charges": _charges(model.charges),
         "n_hint": model.n_rows_hint,
@@ -52,7 +53,7 @@ def _receipt(charged: Model | Part) -> dict[str, Any]:
 
 
 def _charges(charges: tuple[Charge, ...]) -> list[dict[str, Any]]:
-    return [{**asdict(charge), "epsilon": str(charge.epsilon), "rate": str(charge.rate)} for charge in charges]
+    return [charge.to_json() for charge in charges]
 
 
 def _merged(merged: Merged) -> dict[str, Any]:
