@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from dpoutlier.explain.figure_style import INK
+from dpoutlier.explain.drawing import INK
 from experiments.report.comparison import PRIVATE, Comparison
 from experiments.report.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, RED, Look, epsilon_axis, handles
 

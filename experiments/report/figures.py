@@ -11,7 +11,7 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dpoutlier.explain.figure_style import STYLE
+from dpoutlier.explain.drawing import STYLE
 from experiments.report.comparison import Comparison
 from experiments.report.comparison_figures import quality_figure, ranks_figure
 from experiments.report.illustration import illustration

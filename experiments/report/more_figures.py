@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpoutlier.explain.figure_style import INK
+from dpoutlier.explain.drawing import INK
 from experiments.measure.variants import BASE
 from experiments.report.drawing import (
     BLUE,

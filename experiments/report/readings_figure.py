@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpoutlier.explain.figure_style import INK
+from dpoutlier.explain.drawing import INK
 from experiments.report.drawing import BLUE, SAND
 from experiments.report.judgements import Judgement
 

@@ -9,6 +9,7 @@ __all__ = [
     "LargeEpsilonWarning",
     "LedgerError",
     "LedgerWarning",
+    "MissingExtraError",
     "ModelFileError",
     "OutputExistsError",
     "PointsError",
@@ -79,6 +80,16 @@ class ServerError(DpoutlierError):
     ) -> None:
         super().__init__(message)
         self.status, self.code, self.again = status, code, again
+
+
+class MissingExtraError(DpoutlierError, ImportError):
+    """A part of dpoutlier needs packages that come with one of its extras."""
+
+    def __init__(self, what: str, absent: str | None, extra: str) -> None:
+        super().__init__(
+            f"{what} need what is not installed ({absent}): pip install 'dpoutlier[{extra}]', or '.[{extra}]' where its source is.",
+            name=absent,
+        )
 
 
 class ThresholdNotSetError(DpoutlierError, AttributeError):

@@ -34,8 +34,18 @@ def test_the_wheel_installed_alone_runs_the_demonstration(tmp_path):
     run = [tmp_path / "clean" / "bin" / "dpoutlier", "demo", "--out", tmp_path / "demo"]
     printed = subprocess.run(run, check=True, capture_output=True, text=True, cwd=tmp_path, env=clean).stdout
     assert "data-free control" in printed
-    assert (tmp_path / "demo" / "demo.png").stat().st_size > 50_000
-    # None of the development tools may be needed.
+    assert "pip install 'dpoutlier[plots]'" in printed
+    assert not (tmp_path / "demo" / "demo.png").exists()
+    refused = subprocess.run([*run[:1], "audit"], check=False, capture_output=True, text=True, cwd=tmp_path, env=clean)
+    assert refused.returncode == 2
+    assert "pip install 'dpoutlier[plots]'" in refused.stderr
+    # None of the development tools may be needed, nor what pictures are drawn with.
     listed = subprocess.run([python, "-m", "pip", "list"], check=True, capture_output=True, text=True).stdout
+    assert "matplotlib" not in listed
     assert "pandas" not in listed
     assert "polars" not in listed
+
+    subprocess.run([*install[:-1], f"{wheel}[plots]"], check=True, capture_output=True)
+    printed = subprocess.run(run, check=True, capture_output=True, text=True, cwd=tmp_path, env=clean).stdout
+    assert "Picture: " in printed
+    assert (tmp_path / "demo" / "demo.png").stat().st_size > 50_000

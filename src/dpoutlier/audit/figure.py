@@ -5,12 +5,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
 from dpoutlier.audit.findings import Finding
-from dpoutlier.explain.figure_style import INK, STYLE
+from dpoutlier.explain.drawing import INK, STYLE, Figure, Line2D, mpl
 
 __all__ = ["audit_figure", "audit_picture"]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow.csv
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dpoutlier._atomic import write_aside
 from dpoutlier.audit.figure import audit_picture
 from dpoutlier.audit.findings import Finding, table_of
+from dpoutlier.explain.drawing import Environment, FileSystemLoader, StrictUndefined
 
 __all__ = ["Line", "sharpest_lines", "verdict", "write_audit"]
 

@@ -37,9 +37,11 @@ def demo(
         with working("fitting, scoring and drawing (the first time also compiling)"):
             result = run_demo(out, epsilon)
         console().print(_table(result))
+        picture = result.picture or "left out; it needs pip install 'dpoutlier[plots]'"
         console().print(
-            f"\nPicture: {result.picture}\nModel:   {result.model} (publishable: it holds noisy counts only)",
+            f"\nPicture: {picture}\nModel:   {result.model} (publishable: it holds noisy counts only)",
             soft_wrap=True,
+            markup=False,
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier._warn import nothing_to_protect
 from dpoutlier.detectors.grid import DPGridKNN, GridKNN
 from dpoutlier.detectors.knn import KNN
+from dpoutlier.exceptions import MissingExtraError
 
 __all__ = ["DemoResult", "DemoRow", "run_demo"]
 
@@ -38,7 +39,8 @@ class DemoResult:
     rows: tuple[DemoRow, ...]
     n_inliers: int
     n_outliers: int
-    picture: Path
+    picture: Path | None
+    """None without the extra dpoutlier[plots]."""
     model: Path
 
 
@@ -75,8 +77,6 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
     """Fit, score, compare and draw. The comparison fits again and again to show the spread; a custodian fits once."""
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 
-    from dpoutlier.explain.plots import demo_figure  # noqa: PLC0415
-
     data = demo_data()
     folder.mkdir(parents=True, exist_ok=True)
     reference = named(data.reference)
@@ -101,6 +101,11 @@ def run_demo(folder: Path, epsilon: str) -> DemoResult:
             "data-free control, 20 fits", float(np.mean(control)), float(np.std(control)), "noise only: no rows at all"
         ),
     )
-    picture = demo_figure(folder / "demo.png", detector, data, rows)
+    try:
+        from dpoutlier.explain.plots import demo_figure  # noqa: PLC0415
+
+        picture = demo_figure(folder / "demo.png", detector, data, rows)
+    except MissingExtraError:
+        picture = None
     model = detector.save(folder / "wdbc", overwrite=True)
     return DemoResult(rows, int((data.labels == 0).sum()), int((data.labels == 1).sum()), picture, model)

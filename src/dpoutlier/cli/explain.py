@@ -46,6 +46,8 @@ def explain(
         if output is not None:
             if output.suffix.lower() not in {".png", ".svg"}:
                 raise bad("--output", "a .png or .svg file", str(output))
+            import dpoutlier.explain.drawing  # noqa: PLC0415, F401 - a missing extra is said before the work
+
             check_output(output, overwrite=force)
             if url is not None:
                 raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")

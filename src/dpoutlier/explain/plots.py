@@ -6,12 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.lines import Line2D
 
 from dpoutlier._atomic import write_aside
 from dpoutlier.counts.base import noisy_counts
+from dpoutlier.explain.drawing import INK, ConstrainedLayoutEngine, Figure, Line2D
 from dpoutlier.partitions.base import cell_ids
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["demo_figure", "explanation_figure"]
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8A8A8A", "#009E73"
-INK = "#222222"
 
 
 def _title(axes: Any, text: str, below: str) -> None:
