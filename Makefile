@@ -9,7 +9,7 @@ FUZZER := $(VENV)/.fuzzer
 FUZZ_SECONDS ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo reproduce lint types contracts tests test slow audit epsilon mutants attacks entries fuzz bench dist constraints manual format clean
+.PHONY: help setup demo reproduce lint types contracts tests test slow audit epsilon mutants attacks entries fuzz bench dist constraints manual architecture format clean
 
 help: ## list the recipes
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -83,6 +83,9 @@ dist: $(READY) ## wheel and sdist in dist/
 
 manual: $(READY) ## write docs/command-line.md from --help
 	$(BIN)/python docs/make_manual.py
+
+architecture: $(READY) ## write docs/architecture.md and its picture from the import contracts
+	$(BIN)/python docs/make_architecture.py
 
 format: $(READY) ## put code into shape
 	$(BIN)/ruff check --fix .

@@ -14,14 +14,14 @@ from dpoutlier.cli.app import app
 INTRODUCTION = """\
 # The command line
 
-`dpoutlier` reads CSV and Parquet files and writes [model files](model-file.md). It exits with 0, with 2 if what it was given
-cannot be used (the message says what and why), and with 1 if the machine failed, say by a full disk. Files are
-written aside and renamed when they are complete; an existing file is replaced only with `--force`.
+`dpoutlier` reads CSV and Parquet files and writes [model files](model-file.md). Its exit code is 0, or 2 if it cannot use
+its input (the message says what and why), or 1 if the machine failed, for example by a full disk. Files are
+written aside and renamed when they are complete. An existing file is replaced only with `--force`.
 
-In a CSV file the first line names the columns. [Features](features-file.md) are found by name, other columns are ignored by
-`fit` and passed through by `score`. In *reference* rows whatever does not parse as a number is missing, and a line with
-too few or too many fields is no row; neither is ever reported, since a message would tell something about a row. In
-*points* both are errors that say where; but in a feature that has a cell for missing values what does not parse is missing.
+In a CSV file the first line names the columns. [Features](features-file.md) are found by name. `fit` ignores other columns, and
+`score` passes them through. In *reference* rows a value that does not parse as a number is missing, and a line with
+too few or too many fields is not a row. Neither is ever reported, since a message would reveal something about a row. In
+*points* both are errors that say where. In a feature that has a cell for missing values, a value that does not parse is missing.
 
 This page is written by `make manual` from what `--help` prints.
 """

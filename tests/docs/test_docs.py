@@ -1,6 +1,9 @@
 """Python in the README and in docs/ runs; links lead somewhere."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,17 @@ def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
         exec(compile(block, str(page), "exec"), names)
     if page.name == "README.md":
         assert capsys.readouterr().out.startswith("[ 1 -1]\nPrivacy statement")
+
+
+@pytest.mark.slow
+def test_commands_of_the_readme_run_after_its_python(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text()
+    (python,), (_, commands) = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("python", "sh"))
+    monkeypatch.chdir(tmp_path)
+    exec(compile(python, "README.md", "exec"), {})
+    programs = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e", "-c", commands], check=True, env=os.environ | programs)
+    assert len((tmp_path / "scores.csv").read_text().splitlines()) == 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

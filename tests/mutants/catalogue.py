@@ -10,9 +10,9 @@ import bugs_of_sensitivity
 import bugs_of_serving
 from planted_bug import PlantedBug
 
-__all__ = ["BUGS", "PlantedBug"]
+__all__ = ["BUGS", "PARTS", "PlantedBug"]
 
-PARTS = (
+MODULES = (
     bugs_of_noise,
     bugs_of_sensitivity,
     bugs_of_reading,
@@ -23,4 +23,6 @@ PARTS = (
     bugs_of_serving,
 )
 
-BUGS = [bug for part in PARTS for bug in part.BUGS]
+PARTS: dict[str, list[PlantedBug]] = {module.PART: module.BUGS for module in MODULES}
+"""By what the promise rests on."""
+BUGS = [bug for bugs in PARTS.values() for bug in bugs]

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from catalogue import BUGS, PlantedBug
+from catalogue import BUGS, PARTS, PlantedBug
 
 PAGE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
 START, END = "<!-- the table: made by tests/mutants/make_table.py -->", "<!-- end of the table -->"
@@ -12,8 +12,7 @@ START, END = "<!-- the table: made by tests/mutants/make_table.py -->", "<!-- en
 
 def table() -> str:
     """All bugs, under a heading for each part of what the promise rests on."""
-    parts = dict.fromkeys(bug.part for bug in BUGS)
-    return "\n".join(_part(part, [bug for bug in BUGS if bug.part == part]) for part in parts)
+    return "\n".join(_part(part, bugs) for part, bugs in PARTS.items())
 
 
 def _part(part: str, bugs: list[PlantedBug]) -> str:
@@ -24,7 +23,7 @@ def _part(part: str, bugs: list[PlantedBug]) -> str:
 def _row(bug: PlantedBug) -> str:
     seen = f"{bug.seen} *{_linked(bug.source)}*" if bug.source else bug.seen
     file, test = bug.caught_by.split("::", 1)
-    cells = (f"**{bug.name}**", f"{bug.summary} `{bug.file}`", seen, f"`{file.removeprefix('tests/')}` `{test}`")
+    cells = (f"**{bug.name}**", f"{bug.summary} `{bug.function}`", seen, f"`{file.removeprefix('tests/')}` `{test}`")
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from patching import Patch, patched
 from planted_child import OUTPUT, SOURCE
 
-__all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Patch", "Verdict"]
+__all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Verdict", "sources_of"]
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "dpoutlier"
@@ -25,18 +26,9 @@ SECONDS = 300  # after which a run of one test counts as broken
 SECONDS_MORE = 30  # for each further test of the run: caches may be cold, and the machine busy
 
 
-@dataclass(frozen=True)
-class Patch:
-    """A text of a file of the package, which is there once, and what takes its place."""
-
-    file: str
-    old: str
-    new: str
-
-    def applied(self, text: str) -> str:
-        if text.count(self.old) != 1:
-            raise ValueError(f"{self.file} has the text to be replaced {text.count(self.old)} times: {self.old!r}")
-        return text.replace(self.old, self.new)
+def sources_of(package: Path) -> dict[str, str]:
+    """The Python files of the package by their paths below it."""
+    return {path.relative_to(package).as_posix(): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
 
 
 class Verdict(StrEnum):
@@ -76,20 +68,19 @@ class Copy:
     @contextmanager
     def planted(self, patches: Iterable[Patch]) -> Iterator[None]:
         """The copy with these patches; afterwards it is as it was."""
-        before: dict[Path, tuple[str, os.stat_result]] = {}
+        before: dict[Path, tuple[bytes, os.stat_result]] = {}
         self._patched += 1
         try:
-            for patch in patches:
-                path = self.package / patch.file
-                text = path.read_text(encoding="utf-8")
-                before.setdefault(path, (text, path.stat()))
-                path.write_text(patch.applied(text), encoding="utf-8")
+            for file, text in patched(sources_of(self.package), patches).items():
+                path = self.package / file
+                before[path] = path.read_bytes(), path.stat()
+                path.write_text(text, encoding="utf-8")
                 # Python tells its compiled files apart by whole seconds.
                 os.utime(path, (0, before[path][1].st_mtime + 2 * self._patched))
             yield
         finally:
-            for path, (text, stat) in before.items():
-                path.write_text(text, encoding="utf-8")
+            for path, (content, stat) in before.items():
+                path.write_bytes(content)
                 os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
     def judge(self, patches: Iterable[Patch], node: str) -> Found:
@@ -119,12 +110,12 @@ class Copy:
             return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the run took more than {seconds} seconds"))
         if not self._output.exists():
             return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
-        told = json.loads(self._output.read_text(encoding="utf-8"))
-        if told["package"] != str(self.source):
-            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the test took dpoutlier from {told['package']}"))
-        if told["code"] not in {0, 1}:
+        report = json.loads(self._output.read_text(encoding="utf-8"))
+        if report["package"] != str(self.source):
+            return dict.fromkeys(nodes, Found(Verdict.BROKEN, f"the test took dpoutlier from {report['package']}"))
+        if report["code"] not in {0, 1}:
             return dict.fromkeys(nodes, Found(Verdict.BROKEN, done.stdout[-2000:] + done.stderr[-2000:]))
-        return {node: _verdict([one for one in told["ended"] if one["node"] == node]) for node in nodes}
+        return {node: _verdict([one for one in report["ended"] if one["node"] == node]) for node in nodes}
 
 
 def _in_the_making(folder: str, names: list[str]) -> set[str]:

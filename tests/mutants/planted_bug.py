@@ -1,42 +1,40 @@
-"""What is told of a planted bug, and the tests that catch several."""
+"""What is known of a planted bug, and the tests that catch several."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planted import Patch
+from patching import Patch
 
 __all__ = ["PlantedBug"]
+
+UNKNOWN = "No public case known to us."
 
 
 @dataclass(frozen=True)
 class PlantedBug:
     """A small patch of the package that breaks its promise."""
 
-    part: str
-    """Of what the promise rests on."""
     name: str
     summary: str
-    file: str
-    """Below src/dpoutlier."""
+    function: str
     old: str
-    """A text that is in the file once."""
     new: str
+    """These three, and ``top``, are those of ``Patch``."""
     caught_by: str
     """The test, as pytest names it."""
-    seen: str
+    seen: str = UNKNOWN
     """Where such a bug was seen outside of this project."""
-    source: str
+    source: str = ""
     """A paper, or an issue as owner/repository#number; empty if there is none."""
+    top: tuple[str, ...] = ()
     more: tuple[Patch, ...] = ()
     """What else must be patched."""
 
     @property
     def patches(self) -> tuple[Patch, ...]:
-        return (Patch(self.file, self.old, self.new), *self.more)
+        return (Patch(self.function, self.old, self.new, self.top), *self.more)
 
-
-UNKNOWN = "No public case known to us."
 
 EXACT, COUNT_KINDS, REPLAY = (
     "tests/trusted/test_privacy_exact.py",

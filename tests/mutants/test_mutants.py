@@ -2,6 +2,7 @@
 
 import ast
 import shutil
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import planted
 import pytest
 from catalogue import BUGS
 from make_table import PAGE, with_table
-from planted import PACKAGE, ROOT, Copy, Patch, Verdict
+from patching import Patch, patched
+from planted import PACKAGE, ROOT, Copy, Verdict, sources_of
 
 EACH_BUG = pytest.mark.parametrize("bug", BUGS, ids=[bug.name.replace(" ", "-") for bug in BUGS])
 
@@ -18,16 +20,14 @@ EACH_BUG = pytest.mark.parametrize("bug", BUGS, ids=[bug.name.replace(" ", "-") 
 
 
 def test_every_patch_can_be_applied_and_changes_something():
-    """Each old text is in its file once, also after the patches before it, and what comes out is Python."""
+    """Each node is in its function once, also after the patches before it, and what comes out is other Python."""
+    sources = sources_of(PACKAGE)
     for bug in BUGS:
-        texts = {}
-        for patch in bug.patches:
-            text = texts.setdefault(patch.file, (PACKAGE / patch.file).read_text(encoding="utf-8"))
-            assert text.count(patch.old) == 1, (bug.name, patch.file, patch.old)
-            texts[patch.file] = patch.applied(text)
-        for file, text in texts.items():
-            assert text != (PACKAGE / file).read_text(encoding="utf-8"), bug.name
+        changed = patched(sources, bug.patches)
+        assert changed, bug.name
+        for file, text in changed.items():
             compile(text, file, "exec")
+            assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(sources[file])), (bug.name, file)
 
 
 @cache
@@ -79,31 +79,15 @@ def test_a_planted_bug_is_caught(copy, bug):
 # The judge can say no -----------------------------------------------------------------------------------------------------
 
 NODE = "tests/privacy/test_guarantee.py::test_the_sensitivity_counts_cells_rows_and_relations"
-HARMLESS = Patch(
-    "privacy/guarantee.py", "L1 change of the whole vector of counts", "The change of the whole vector of counts"
-)
+HARMLESS = Patch("sensitivity", "changes = 2", "changes = 1 + 1")
 JUDGED = {
     "a harmless patch survives": (HARMLESS, NODE, Verdict.SURVIVED),
-    "a real one is caught": (Patch("privacy/guarantee.py", "changes = 2  #", "changes = 1  #"), NODE, Verdict.CAUGHT),
-    "a syntax error proves nothing": (
-        Patch("privacy/guarantee.py", "changes = 2  #", "changes = = 2  #"),
-        NODE,
-        Verdict.BROKEN,
-    ),
-    "nor does an error while importing": (
-        Patch("privacy/guarantee.py", "import numbers\n", "import numbers\nassert False\n"),
-        NODE,
-        Verdict.BROKEN,
-    ),
-    "nor an assertion of the package": (
-        Patch(
-            "privacy/guarantee.py", "    match neighbours:\n", "    assert cells_per_row < 2\n    match neighbours:\n"
-        ),
-        NODE,
-        Verdict.BROKEN,
-    ),
+    "a real one is caught": (Patch("sensitivity", "changes = 2", "changes = 1"), NODE, Verdict.CAUGHT),
+    "a syntax error proves nothing": (Patch("sensitivity", "changes = 2", "changes = = 2"), NODE, Verdict.BROKEN),
+    "nor does an error while importing": (replace(HARMLESS, top=("assert False",)), NODE, Verdict.BROKEN),
+    "nor an assertion of the package": (Patch("sensitivity", "changes = 2", "assert False"), NODE, Verdict.BROKEN),
     "nor an error that is no assertion": (
-        Patch("privacy/guarantee.py", "    match neighbours:\n", "    1 // 0\n    match neighbours:\n"),
+        Patch("sensitivity", "changes = 2", "changes = 1 // 0"),
         NODE,
         Verdict.BROKEN,
     ),
@@ -131,10 +115,116 @@ def test_another_copy_of_the_package_is_noticed(copy, monkeypatch, tmp_path):
     assert "took dpoutlier from" in found.why
 
 
-def test_a_patch_that_does_not_fit_is_an_error():
-    for text in ("", "x x"):
-        with pytest.raises(ValueError, match="times"):
-            Patch("privacy/guarantee.py", "x", "y").applied(text)
+# Patches find their code --------------------------------------------------------------------------------------------------
+
+WRITTEN = '''"""Noise is added here."""
+
+from __future__ import annotations
+
+
+class Release:
+    @checked(by="hand")
+    def noisy(self, exact, scale=1):
+        noise = self.draw(len(exact), "größe", scale=scale)
+        self.count(exact)
+        return noise + exact if scale > 0 else exact
+'''
+REFACTORED = '''"""Moved here, where all noise is."""
+
+from __future__ import annotations
+
+class Exact:
+    def noisy(self): return self.draw(len(self.exact), scale=0)
+
+class Release:
+    unit = "row"
+
+    @checked(  # ä
+        by='hand',
+    )
+    def noisy(self, exact, *, scale=(1), log=None) -> Any:
+        drawn = self.draw(
+            len( exact ),  # ö
+            'größe', scale = scale,
+        ); self.log(drawn)
+        self.count( exact )
+        return (drawn + exact) if scale>0 else exact
+'''
+PATCHED = {  # what is looked for, what comes instead, how the two files have it, and what they have then
+    "expression": ("len(exact)", "1", "len(exact)", "len( exact )", "(1)"),
+    "operator": ("scale > 0", "scale >= 0", "scale > 0", "scale>0", "(scale >= 0)"),
+    "named argument": ("scale=scale", "scale=2 * scale", "scale=scale", "scale = scale", "scale=2 * scale"),
+    "default value": ("1", "0", "1", "1", "(0)"),
+    "decorator": ("by='hand'", "by=None", 'by="hand"', "by='hand'", "by=None"),
+    "no statement": ("self.count(exact)", "", "self.count(exact)", "self.count( exact )", ""),
+    "two statements": (
+        "self.count(exact)",
+        "if exact:\n    self.count(1)\nraise",
+        "self.count(exact)",
+        "self.count( exact )",
+        "if exact:\n            self.count(1)\n        raise",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "before", "refactored", "after"), PATCHED.values(), ids=PATCHED)
+def test_a_patch_finds_its_node_after_a_refactoring_and_leaves_all_else(old, new, before, refactored, after):
+    for file, source, code in (("trusted/release.py", WRITTEN, before), ("noise/add.py", REFACTORED, refactored)):
+        sources = {"other.py": "def noisy(): pass\n", file: source}
+        assert source.count(code) == 1
+        patch = Patch("Release.noisy", old, new, top=("import os",))
+        expected = source.replace(code, after).replace("annotations\n", "annotations\nimport os\n")
+        assert patched(sources, [patch]) == {file: expected}
+
+
+def test_each_patch_sees_those_before_it():
+    patches = [
+        Patch("Exact.noisy", "0", "1"),
+        Patch("Exact.noisy", "scale=1", "scale=2"),
+        Patch("Release", '"row"', "1"),
+    ]
+    expected = REFACTORED.replace("scale=0", "scale=2").replace('"row"', "(1)")
+    assert patched({"a.py": REFACTORED}, patches) == {"a.py": expected}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [
+        ("draw(n, ...)", "draw(1, ...)", "noise = (draw(1, *more, scale = 2)) + exact - 1"),
+        ("draw(...)", "abs(draw(...))", "noise = (abs(draw(n, *more, scale = 2))) + exact - 1"),
+        ("draw(n, *more, scale=...)", "...", "noise = ((2)) + exact - 1"),
+        ("noise = ... - 1", "noise = 2 * ...", "noise = 2 * (draw(n, *more, scale = 2) + exact)"),
+        ("draw(...) + ...", "draw(...) - ...", "noise = (draw(n, *more, scale = 2) - (exact)) - 1"),
+        ("noise = ...", "noise = 0", "noise = 0"),
+        ("draw(n, ...)", "draw(...)", "noise = (draw(*more, scale = 2)) + exact - 1"),
+    ],
+)
+def test_dots_stand_for_any_expression_or_all_further_arguments(old, new, after):
+    source = "def noisy(exact):\n    noise = draw(n, *more, scale = 2) + exact - 1\n"
+    assert patched({"a.py": source}, [Patch("noisy", old, new)]) == {"a.py": f"def noisy(exact):\n    {after}\n"}
+
+
+def test_several_dots_stand_for_what_they_stood_for_in_order():
+    patches = [Patch("loud", "... if ... else f(...)", "g(..., ..., ...)")]
+    assert patched({"a.py": "loud = a if b else f()\n"}, patches) == {"a.py": "loud = (g((a), (b), ))\n"}
+
+
+@pytest.mark.parametrize(
+    ("function", "old", "message"),
+    [
+        ("Release.loud", "len(self.exact)", "defined 0 times.* Such code is in noise/add.py:6"),
+        ("Release.noisy", "1", "defined 2 times.* trusted/release.py:8, noise/add.py:14"),
+        ("oise:Release.noisy", "len(noise)", "defined 0 times.* Such code is nowhere"),
+        ("noise:Release.noisy", "len(noise)", "this code 0 times"),
+        ("noise:Release.noisy", "len(self.exact)", "this code 0 times.* Such code is in noise/add.py:6"),
+        ("noise:Release.noisy", "self.count(exact)\nself.log(drawn)", "this code 0 times"),
+        ("noise.add:Release.noisy", "drawn", "this code 2 times.* noise/add.py:18, noise/add.py:20"),
+        ("trusted:Release", "", "this code 0 times"),
+    ],
+)
+def test_a_patch_that_fits_nowhere_or_in_several_places_is_an_error(function, old, message):
+    with pytest.raises(ValueError, match=message):
+        patched({"trusted/release.py": WRITTEN, "noise/add.py": REFACTORED}, [Patch(function, old, "2")])
 
 
 def test_a_copy_is_made_whatever_others_do_in_the_caches_meanwhile(tmp_path, monkeypatch):

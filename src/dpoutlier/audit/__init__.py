@@ -1,1 +1,4 @@
-"""Bound epsilon from below by experiment: fits on neighbouring data, told apart as well as an attacker can. See docs/audit.md."""
+"""Measures epsilon from below: fits on made-up neighbouring data sets in, a lower bound out.
+
+See docs/audit.md.
+"""

@@ -1,1 +1,1 @@
-"""The command line: each command reads, calls one function and prints."""
+"""The command line: each command reads files, calls one function and prints. No logic of its own."""

@@ -1,1 +1,1 @@
-"""A client of the trusted server: a model that is elsewhere, with the methods of one that is here."""
+"""A model on a server, with the methods of a local one: points go out over HTTP, scores come back."""

@@ -1,1 +1,1 @@
-"""Holders of noisy counts: one interface, "the noisy count of these cells"."""
+"""Noisy counts behind one interface: cells in, counts out. Dense, keyed and sparse; exact for the twins."""

@@ -1,1 +1,1 @@
-"""Detectors: scikit-learn's contract over plans and models. Translation only."""
+"""What users call, as scikit-learn's estimators: rows go on to ``trusted``, and only the model is kept."""

@@ -1,1 +1,1 @@
-"""Tables that are not in memory: which engine holds one, its rows batch by batch, and functions that run where the rows are."""
+"""Tables in a query engine (Polars, DuckDB, Dask, Spark): the same positions and cells, computed where the rows are."""

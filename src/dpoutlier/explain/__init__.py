@@ -1,1 +1,1 @@
-"""Why a point scores as it does, and its picture. Reads released counts only."""
+"""Why a point scores as it does: points and noisy counts in, contributions and a picture out."""

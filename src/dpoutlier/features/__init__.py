@@ -1,1 +1,1 @@
-"""What is declared of each feature: its range, its levels, its cell for missing values. Public input; no rows."""
+"""What is declared of each feature: range, levels, missing values. Public input; no rows."""

@@ -1,1 +1,1 @@
-"""Compiled kernels. They see integers and arrays, and import nothing but each other."""
+"""Compiled loops: integers and arrays in and out. They import nothing but each other."""

@@ -1,1 +1,1 @@
-"""The privacy budget of data sets, written down before it is spent."""
+"""Privacy budgets in a file: each fit is charged before it reads a row. Holds epsilons, never rows."""

@@ -1,1 +1,1 @@
-"""What was released, frozen: the model, the plan it followed, its privacy statement and its file. Never a reference row."""
+"""What a fit released, frozen: the model, its plan, privacy statement and file. Never a reference row."""

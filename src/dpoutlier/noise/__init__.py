@@ -1,1 +1,1 @@
-"""The noise: its exact law, where its bytes come from, how it is drawn."""
+"""The noise: its exact law, its random bytes and how it is drawn. A law in, integers out; no rows, no counts."""

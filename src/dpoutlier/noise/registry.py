@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from dpoutlier._validate import bad
-from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Mechanism, Noise, Sensitivity
-from dpoutlier.noise.permute_and_flip import PermuteAndFlip
 
 __all__ = ["mechanism_from_json", "mechanism_to_json", "noise_costing"]
 
-_MECHANISMS: dict[str, type[Mechanism]] = {one.name: one for one in (DiscreteLaplace, PermuteAndFlip)}
 
-_NOISES: dict[bool, type[Noise]] = {True: DiscreteLaplace}
-"""The noise of counts, by whether the guarantee is pure (delta = 0)."""
+class Registered(NamedTuple):
+    """A mechanism: its name in files, its module and class, and whether fits add it to counts, under which guarantees."""
 
-_UNNAMED = {"bounds": PermuteAndFlip.name}
+    name: str
+    module: str
+    class_name: str
+    noise_if_pure: bool | None
+    """True: the noise of pure guarantees (delta = 0); False: of those with a delta; None: no noise."""
+
+
+_REGISTERED = (
+    Registered("discrete-laplace", "dpoutlier.noise.laplace", "DiscreteLaplace", noise_if_pure=True),
+    Registered("permute-and-flip", "dpoutlier.noise.permute_and_flip", "PermuteAndFlip", noise_if_pure=None),
+)
+
+_UNNAMED = {"bounds": "permute-and-flip"}
 """What pays for a purpose where a file names no mechanism: for all other purposes, discrete Laplace noise."""
+
+
+def _class_of(one: Registered) -> Any:
+    """Its class. Nothing is imported before it is used: ``import dpoutlier`` must not wait for kernels."""
+    return getattr(import_module(one.module), one.class_name)
 
 
 def noise_costing(cost: Cost, sensitivity: Sensitivity) -> Noise:
     """The noise that makes a release of this sensitivity cost at most so much."""
-    noise = _NOISES.get(cost.delta == 0)
-    if noise is None:
-        raise bad("delta", "0", cost.delta, "All mechanisms that this version has are pure.")
-    return noise.costing(cost, sensitivity)
+    for one in _REGISTERED:
+        if one.noise_if_pure is (cost.delta == 0):
+            noise: Noise = _class_of(one).costing(cost, sensitivity)
+            return noise
+    raise bad("delta", "0", cost.delta, "All noise that this version has is pure.")
 
 
 def mechanism_to_json(mechanism: Mechanism, purpose: str) -> dict[str, Any]:
     """Its parameters, and its name if the purpose does not tell it."""
-    named = mechanism.name != _UNNAMED.get(purpose, DiscreteLaplace.name)
+    named = mechanism.name != _UNNAMED.get(purpose, "discrete-laplace")
     return {**({"mechanism": mechanism.name} if named else {}), **mechanism.to_json()}
 
 
 def mechanism_from_json(content: dict[str, Any], purpose: str) -> Mechanism:
     """The mechanism whose parameters these are."""
-    name = content.get("mechanism", _UNNAMED.get(purpose, DiscreteLaplace.name))
-    return _MECHANISMS[name].from_json(content)
+    name = content.get("mechanism", _UNNAMED.get(purpose, "discrete-laplace"))
+    for one in _REGISTERED:
+        if one.name == name:
+            found: Mechanism = _class_of(one).from_json(content)
+            return found
+    raise bad("mechanism", "one of " + ", ".join(one.name for one in _REGISTERED), name)

@@ -1,1 +1,1 @@
-"""Partitions: public maps from a lattice position to cells. A grid is one; trees and marginals are others."""
+"""Public maps from a position to cells: grid, trees, marginals. Nothing is learned from rows."""

@@ -1,1 +1,1 @@
-"""What is promised and what it costs: the guarantee of a fit, and the receipt of a ledger. Numbers only."""
+"""What a fit promises and what it costs: guarantee, sensitivity, charges, receipt. Numbers only."""

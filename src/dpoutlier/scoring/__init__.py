@@ -1,1 +1,1 @@
-"""Scoring: public points and released counts in, scores out. Nothing here has seen a reference row."""
+"""Points and noisy counts in, scores, thresholds and intervals out. No row is kept."""

@@ -1,1 +1,1 @@
-"""The trusted server: it loads models and scores with them. No route sees reference rows."""
+"""Answers over HTTP from models that it loads: points in, scores out. Cannot reach reference rows or budgets."""

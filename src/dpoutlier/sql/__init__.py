@@ -1,1 +1,1 @@
-"""Score tables: a model as a table of terms and the SQL that joins it."""
+"""A model in, a table of terms and a query out, with which a database computes the same scores."""

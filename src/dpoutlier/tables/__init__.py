@@ -1,1 +1,1 @@
-"""Any table becomes rows on the public lattice: arrays, frames, CSV, Parquet, data sets. Knows no privacy and no model."""
+"""Any table in (arrays, data frames, CSV, Parquet), positions of its rows out. Knows no privacy and no model."""
