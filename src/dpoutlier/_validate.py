@@ -1,4 +1,4 @@
-"""One function per wording: which argument, what it must be, what it was, and what to do."""
+"""Checks of arguments. Each error says which argument, what it must be, what it was, and what to do."""
 
 import numbers
 import re
@@ -25,11 +25,11 @@ __all__ = [
 
 def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
     """The error for an argument; to be raised by the caller."""
-    return InvalidParameterError(f"{name} must be {must}, got {shown(got)}." + (f" {remedy}" if remedy else ""))
+    return InvalidParameterError(name=name, must=must, value=shown(got), remedy=remedy)
 
 
 def shown(value: object) -> str:
-    """A value for a message. Python refuses to write out some: numbers of thousands of digits, and what is nested deeply."""
+    """A value for a message. Python cannot write out some values: numbers of thousands of digits, and deep nesting."""
     try:
         return repr(value)
     except (ValueError, RecursionError):

@@ -1,4 +1,6 @@
-"""Errors of dpoutlier. Messages name the argument, the value and the remedy, and never a reference value."""
+"""Errors of dpoutlier. Messages and fields name the argument, the value and the remedy, and never a reference value."""
+
+from typing import Self
 
 __all__ = [
     "BudgetExceededError",
@@ -24,11 +26,51 @@ __all__ = [
 
 
 class DpoutlierError(Exception):
-    """Base of every error that dpoutlier raises on purpose."""
+    """Base of every error that dpoutlier raises on purpose.
+
+    The text is the problem, then the remedy. Programs read the fields and never need to parse the text.
+
+    Attributes
+    ----------
+    problem : str
+        What is wrong.
+    remedy : str
+        What to do about it; empty if the problem says it, or if nothing is known to help.
+    code : str or None
+        A short name of the reason, where a program may want to tell it from others.
+    """
+
+    def __init__(self, problem: str = "", *, remedy: str = "", code: str | None = None) -> None:
+        self.problem, self.remedy, self.code = problem, remedy, code
+        super().__init__(f"{problem} {remedy}" if remedy else problem)
 
 
 class InvalidParameterError(DpoutlierError, ValueError):
-    """An argument has a value that cannot be used."""
+    """An argument has a value that cannot be used.
+
+    Attributes
+    ----------
+    name : str
+        The argument; empty if the error is about several, or about a file.
+    must : str
+        What the argument must be; empty if there is no name.
+    value : str or None
+        The value as text; None if it is not shown.
+    """
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        name: str = "",
+        must: str = "",
+        value: str | None = None,
+        remedy: str = "",
+        code: str | None = None,
+    ) -> None:
+        self.name, self.must, self.value = name, must, value
+        got = "" if value is None else f", got {value}"
+        super().__init__(f"{name} must be {must}{got}." if name else problem, remedy=remedy, code=code)
 
 
 class TooManyCellsError(InvalidParameterError):
@@ -36,7 +78,27 @@ class TooManyCellsError(InvalidParameterError):
 
 
 class PointsError(DpoutlierError, ValueError):
-    """Points to be scored do not fit the model. Points are public, so the message may show them."""
+    """Points to be scored do not fit the model. Points are public, so the message may show them.
+
+    Attributes
+    ----------
+    row : int or None
+        The row of the value that is meant, counted from 0; None if no value is meant, or nobody knows the row.
+    column : str or None
+        The column of that value.
+    """
+
+    def __init__(
+        self,
+        problem: str = "",
+        *,
+        remedy: str = "",
+        code: str | None = None,
+        row: int | None = None,
+        column: str | None = None,
+    ) -> None:
+        super().__init__(problem, remedy=remedy, code=code)
+        self.row, self.column = row, column
 
 
 class ReferenceDataError(DpoutlierError, ValueError):
@@ -51,7 +113,7 @@ class SecretError(DpoutlierError):
 
 
 class DataSetError(DpoutlierError):
-    """A public data set of the experiments is missing, or is not the one that it should be."""
+    """A public data set of the experiments is missing, or is not the expected one."""
 
 
 class ModelFileError(DpoutlierError):
@@ -59,27 +121,33 @@ class ModelFileError(DpoutlierError):
 
 
 class OutputExistsError(DpoutlierError, FileExistsError):
-    """A file of that name exists, and nobody said that it may be replaced."""
+    """A file of that name exists, and replacing it was not permitted."""
 
 
 class ServerError(DpoutlierError):
-    """A server could not be reached, or refused; the message is the server's own if it gave one.
+    """A server could not be reached, or refused; the problem is in the server's own words if it gave any.
+
+    ``code`` is the server's short name for the reason, or "certificate" if the server could not prove who it is.
 
     Attributes
     ----------
     status : int or None
-        The status of HTTP; None if there was no answer, or none that could be read.
-    code : str or None
-        The server's short name for the reason; "certificate" if it could not prove who it is.
+        The HTTP status; None if there was no answer, or none that could be read.
     again : bool
         Whether the same request may be answered later.
     """
 
     def __init__(
-        self, message: str, *, status: int | None = None, code: str | None = None, again: bool = False
+        self,
+        problem: str = "",
+        *,
+        remedy: str = "",
+        code: str | None = None,
+        status: int | None = None,
+        again: bool = False,
     ) -> None:
-        super().__init__(message)
-        self.status, self.code, self.again = status, code, again
+        super().__init__(problem, remedy=remedy, code=code)
+        self.status, self.again = status, again
 
 
 class MissingExtraError(DpoutlierError, ImportError):
@@ -93,7 +161,24 @@ class MissingExtraError(DpoutlierError, ImportError):
 
 
 class ThresholdNotSetError(DpoutlierError, AttributeError):
-    """A prediction was asked for, and no threshold has been bought or set."""
+    """A prediction or a false-positive rate was asked for, and the model has no threshold or no histogram of scores."""
+
+    @classmethod
+    def no_histogram(cls, *, merged: bool) -> Self:
+        """The error of a model that cannot aim at a false-positive rate."""
+        if merged:
+            return cls(
+                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: each part only has a "
+                "histogram of its own scores.",
+                remedy="Set a threshold on the outlier score yourself: set_threshold(score=...).",
+                code="merged-model",
+            )
+        return cls(
+            "the fit spent no epsilon on a histogram of scores, so no false-positive rate can be aimed at.",
+            remedy="Fit with target_fpr=0.05 (it takes threshold_share of epsilon), or set a threshold on the outlier score "
+            "yourself: set_threshold(score=...).",
+            code="no-histogram",
+        )
 
 
 class UnsafeWarning(UserWarning):
@@ -105,11 +190,11 @@ class LargeEpsilonWarning(UserWarning):
 
 
 class RepeatedFitWarning(UserWarning):
-    """A process has fitted a second time, and no ledger adds up what the fits cost."""
+    """A process has fitted a second time, and no ledger adds up the cost."""
 
 
 class ColumnNamesWarning(UserWarning):
-    """Bounds are given by name, and the columns have no names by which to find them."""
+    """Bounds are given by name, but the columns have no names."""
 
 
 class LedgerError(DpoutlierError):
@@ -121,4 +206,4 @@ class BudgetExceededError(LedgerError):
 
 
 class LedgerWarning(UserWarning):
-    """A fit was charged and made, and noting its release in the ledger failed."""
+    """A fit was charged and made, but its release could not be noted in the ledger."""

@@ -21,8 +21,9 @@ import dpoutlier
 from command_line import run
 from dpoutlier import DPGridKNN, load
 from dpoutlier.cli.app import app
-from dpoutlier.cli.files import read_reference
+from dpoutlier.cli.old_names import NEW_NAMES
 from dpoutlier.cli.progress import reading
+from dpoutlier.tables.files import file_table
 
 FEATURES = "[features]\nage = [0, 120]\nbmi = {lower = 10, upper = 80}\n"
 rng = np.random.default_rng(0)
@@ -53,7 +54,7 @@ TWO = ("--detector", "grid", "--bins", "2")
 PLAN = ("plan", "--features", "features.toml")
 KINDS = {
     "grid": (*GRID, "--bins", "4"),
-    "forest": (*FIT, "--detector", "forest", "--trees", "3", "--depth", "4"),
+    "forest": (*FIT, "--detector", "forest", "--n-trees", "3", "--depth", "4"),
     "marginals": (*FIT, "--detector", "marginals"),
 }
 
@@ -116,7 +117,7 @@ def test_every_option_of_a_forest_arrives(folder):
         *FIT,
         "--detector",
         "forest",
-        "--trees",
+        "--n-trees",
         "5",
         "--depth",
         "6",
@@ -146,31 +147,33 @@ def test_without_a_detector_the_default_is_fitted(folder):
 
 
 def test_a_plan_reads_no_data(folder, monkeypatch):
-    monkeypatch.setattr("dpoutlier.cli.files.read_reference", pytest.fail)
+    monkeypatch.setattr("dpoutlier.tables.files.file_table", pytest.fail)
     (folder / "reference.csv").unlink()
-    output = run(*PLAN, "--rows", "5000", "--epsilon", "0.5")
+    output = run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5")
     for text in ("forest", "marginals", "grid", "k-NN", "Would be fitted: DP", "at epsilon", "control"):
         assert text in output
     assert sorted(path.name for path in folder.iterdir()) == ["features.toml", "points.csv"]
 
 
 def test_every_option_of_plan_arrives(folder):
-    plain = run(*PLAN, "--rows", "5000", "--epsilon", "0.5")
+    plain = run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5")
     assert "10 bins each │ 4 " in plain
-    assert "10 bins each │ 8 " in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--neighbours", "replace-one")
-    assert "10 bins each │ 12 " in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--rows-per-person", "3")
-    assert "Would be fitted: DPMarginals" in run(*PLAN, "--rows", "5000", "--epsilon", "0.5", "--detector", "marginals")
-    narrow = CliRunner().invoke(app, [*PLAN, "--rows", "10000000", "--epsilon", "0.5"], env={"COLUMNS": "80"})
+    assert "10 bins each │ 8 " in run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--neighbours", "replace-one")
+    assert "10 bins each │ 12 " in run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--rows-per-person", "3")
+    assert "Would be fitted: DPMarginals" in run(
+        *PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--detector", "marginals"
+    )
+    narrow = CliRunner().invoke(app, [*PLAN, "--n-rows", "10000000", "--epsilon", "0.5"], env={"COLUMNS": "80"})
     assert "…" not in narrow.output
 
 
 def test_a_plan_for_a_hopeless_grid_says_so(folder):
     names = "".join(f"x{j} = [0, 1]\n" for j in range(30))
     (folder / "features.toml").write_text(f"[features]\n{names}")
-    output = run(*PLAN, "--rows", "300", "--epsilon", "0.02", "--detector", "grid")
+    output = run(*PLAN, "--n-rows", "300", "--epsilon", "0.02", "--detector", "grid")
     assert "This grid would be all noise" in output
     assert "the model would be secret" in output
-    narrow = CliRunner().invoke(app, [*PLAN, "--rows", "300", "--epsilon", "0.02"], env={"COLUMNS": "80"})
+    narrow = CliRunner().invoke(app, [*PLAN, "--n-rows", "300", "--epsilon", "0.02"], env={"COLUMNS": "80"})
     assert "all noise" in narrow.output
 
 
@@ -266,7 +269,7 @@ def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypat
     monkeypatch.setattr("rich.progress.Progress.update", refreshing(Progress.update))
     monkeypatch.setattr(sys, "stderr", Screen())
     with reading("reading and counting") as watch:
-        table = read_reference(folder / "reference.csv", ("age", "bmi"))
+        table = file_table(folder / "reference.csv", ("age", "bmi"))
         table.watch = watch
         DPGridKNN(1, features={"age": (0, 120), "bmi": (10, 80)}, n_rows_hint="estimate").fit(table)
     shown = sys.stderr.getvalue()
@@ -353,7 +356,7 @@ def test_one_record_is_one_row_wherever_it_stands(folder):
     for size in range(2**20 - 30, 2**20 + 4, 3):
         filler = "p" * (size - len("id,age,bmi\n") - 4) + ",1\n"  # too few fields: no row
         (folder / "reference.csv").write_text("id,age,bmi\n" + filler + record)
-        (table,) = read_reference(folder / "reference.csv", ("age", "bmi")).batches()
+        (table,) = file_table(folder / "reference.csv", ("age", "bmi")).batches()
         assert table.to_pydict() == {"age": ["100"], "bmi": ["70"]}
 
 
@@ -383,21 +386,21 @@ def change(**files):
         (change(features_toml="[features]\nage = [3, 1]\n"), FIT, "lower < upper, got (3.0, 1.0)"),
         (change(features_toml="[features]\nweight = [3, 4]\n"), FIT, "no column 'weight'"),
         (change(reference_csv=""), FIT, "needs a header line"),
-        (change(), (*FIT[:5], "0", *FIT[6:]), "epsilon must be a positive number, got '0'"),
-        (change(), (*FIT[:5], "nan", *FIT[6:]), "epsilon must be a positive number"),
+        (change(), (*FIT[:5], "0", *FIT[6:]), "--epsilon must be a positive number, got '0'"),
+        (change(), (*FIT[:5], "nan", *FIT[6:]), "--epsilon must be a positive number"),
         (change(), (*GRID, "--bins", "x"), "--bins must be 'auto'"),
-        (change(), (*GRID, "--bins", "0"), "bins must be a whole number of at least 1"),
-        (change(), (*GRID, "--k", "0"), "k must be a whole number of at least 1"),
-        (change(), (*FIT, "--n-rows-hint", "lots"), "n_rows_hint must be a public guess"),
-        (change(), (*KINDS["forest"], "--bins", "4"), "--bins means nothing to a DPForest"),
-        (change(), (*KINDS["marginals"], "--trees", "4"), "--trees means nothing to a DPMarginals"),
-        (change(), (*KINDS["grid"], "--tree-seed", "4"), "--tree-seed means nothing to a DPGridKNN"),
+        (change(), (*GRID, "--bins", "0"), "--bins must be a whole number of at least 1"),
+        (change(), (*GRID, "--k", "0"), "--k must be a whole number of at least 1"),
+        (change(), (*FIT, "--n-rows-hint", "lots"), "--n-rows-hint must be a public guess"),
+        (change(), (*KINDS["forest"], "--bins", "4"), "--bins is not an option of DPForest"),
+        (change(), (*KINDS["marginals"], "--n-trees", "4"), "--n-trees is not an option of DPMarginals"),
+        (change(), (*KINDS["grid"], "--tree-seed", "4"), "--tree-seed is not an option of DPGridKNN"),
         (change(), (*KINDS["forest"], "--depth", "deep"), "--depth must be 'auto' or a whole number, got 'deep'"),
         (change(), (*KINDS["forest"], "--subspace", "2,x"), "--subspace must be a number, or numbers"),
-        (change(), (*KINDS["forest"], "--trees", "0"), "n_trees must be a whole number of at least 1"),
-        (change(), (*PLAN, "--rows", "100", "--epsilon", "inf"), "--epsilon must be finite"),
-        (change(), (*PLAN, "--rows", "100", "--epsilon", "x"), "epsilon must be a positive number"),
-        (change(features_toml=None), (*PLAN, "--rows", "100", "--epsilon", "1"), "features.toml does not exist"),
+        (change(), (*KINDS["forest"], "--n-trees", "0"), "--n-trees must be a whole number of at least 1"),
+        (change(), (*PLAN, "--n-rows", "100", "--epsilon", "inf"), "--epsilon must be finite"),
+        (change(), (*PLAN, "--n-rows", "100", "--epsilon", "x"), "--epsilon must be a positive number"),
+        (change(features_toml=None), (*PLAN, "--n-rows", "100", "--epsilon", "1"), "features.toml does not exist"),
         (change(model_dpo="x"), ("explain", "model.dpo", "points.csv"), "not a model file"),
         (change(), ("explain", "model.dpo", "points.csv", "-o", "why.gif"), "--output must be a .png or .svg file"),
         (change(why_png="x"), ("explain", "model.dpo", "points.csv", "-o", "why.png"), "why.png exists"),
@@ -521,8 +524,8 @@ def test_what_merge_refuses(folder):
         (("a.dpo", "b.dpo", "--people", "disjoint"), "a.dpo and b.dpo differ in their detector"),
         (("a.dpo", "a.dpo", "--people", "disjoint"), "hold the same release"),
         (("b.dpo", "c.secret.dpo", "--people", "disjoint"), "c.secret.dpo is secret"),
-        (("a.dpo", "--people", "disjoint"), "models must be at least two, got 1"),
-        (("a.dpo", "b.dpo"), "people must be 'disjoint' or 'overlapping'"),
+        (("a.dpo", "--people", "disjoint"), "MODELS must be at least two, got 1"),
+        (("a.dpo", "b.dpo"), "--people must be 'disjoint' or 'overlapping'"),
         (("a.dpo", "b.dpo", "--people", "all"), "nobody has rows in more than one"),
         (("a.dpo", "none.dpo", "--people", "disjoint"), "none.dpo does not exist"),
     ):
@@ -544,6 +547,34 @@ COMMANDS = [[one.callback.__name__] for one in app.registered_commands] + [
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_an_example(words):
     assert f"Example: dpoutlier {' '.join(words)}" in run(*words, "--help")
+
+
+OLD_NAMES = [(words, *pair) for words, names in NEW_NAMES.items() for pair in names.items()]
+
+
+@pytest.mark.parametrize(("command", "old", "new"), OLD_NAMES)
+def test_an_old_name_of_an_option_is_accepted_and_not_shown(folder, command, old, new):
+    plain = {
+        "fit": [*FIT, "--force", "--n-rows-hint", "1000"],
+        "plan": [*PLAN, "--epsilon", "0.5"],
+        "score": ["score", "model.dpo", "points.csv"],
+    }
+    value = {"trees": "3", "n-hint": "900", "holder": "dense", "rows": "10", "jobs": "1"}[old]
+    more = ["--detector", "grid"] if old == "holder" else []
+    if command == "score":
+        run(*FIT)
+
+    def outcome(option):
+        printed = run(*plain[command], *more, f"--{option}", value)
+        return str(load("model.dpo").estimator().get_params()) if command == "fit" else printed
+
+    assert outcome(old) == outcome(new)
+    printed = run(command, "--help")
+    assert f"--{new} " in printed
+    assert f"--{old} " not in printed
+    assert f"No such option: --{old}x" in run(*plain[command], f"--{old}x", "1", code=2)
+    if old == "n-hint":
+        run(*plain["fit"], "--n-hint", "buy")  # the old word for "estimate"
 
 
 def test_the_manual_is_what_help_prints():

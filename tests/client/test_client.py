@@ -393,7 +393,7 @@ def test_the_servers_refusals_are_told(server):
         Client(server.url, "forest", key=server.key[:-1] + "?")
     assert (caught.value.status, caught.value.code) == (401, "unauthorized")
     assert server.key[:-1] not in str(caught.value)
-    assert "give it as key=..., or in the variable DPOUTLIER_KEY" in str(caught.value)
+    assert "Give it as key=..., or in the variable DPOUTLIER_KEY" in str(caught.value)
     with pytest.raises(DpoutlierError, match="exactly one"):
         Client(server.url, key=server.key)
 
@@ -526,11 +526,11 @@ def test_a_key_for_the_command_line_comes_from_a_file_or_the_environment(server,
     told = run(*arguments)
     assert told.exit_code == 2
     assert server.key not in told.output
-    assert "give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
+    assert "Give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
     assert "Authorization" not in told.stderr
     told = run(*arguments, env={"DPOUTLIER_KEY": "two\nlines"})
     assert told.exit_code == 2
-    assert "give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
+    assert "Give it as --key-file FILE, or in the variable DPOUTLIER_KEY" in told.stderr
     (files / "two.txt").write_text(f"{server.key}\n{server.key}\n")
     told = run(*arguments, "--key-file", "two.txt")
     assert "must hold one line" in told.stderr

@@ -1,5 +1,6 @@
 """Requests of a client: what is tried again and what is not, and that the key goes to one place only."""
 
+import logging
 import socket
 import ssl
 import threading
@@ -10,6 +11,7 @@ import pytest
 
 from dpoutlier import Client
 from dpoutlier.client.connection import Connection
+from dpoutlier.client.transport import MOST_RETRIES, RetryUntil
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 from fake_server import KEY, Lost, described, faked, refusal
 from tls import BehindTLS, certificate
@@ -65,6 +67,82 @@ def test_retry_after_is_honoured_up_to_the_timeout():
         assert time.monotonic() - start < 1  # it would be too late anyway
     assert caught.value.status == 429
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("told", ["soon", "9" * 5000, "Wed, 99 Xyz 99999 99:99:99 GMT", "-1", "0"])
+def test_a_retry_after_that_cannot_be_read_is_ignored(told):
+    with faked(refusal(503, Retry_After=told), always=OK) as (url, asked):
+        assert connection(url).get("/").json() == {"models": []}
+    assert len(asked) == 2
+
+
+def test_a_refusal_is_final_even_if_it_asks_to_come_back():
+    with faked(refusal(413, "too-large", Retry_After="0"), always=OK) as (url, asked), pytest.raises(ServerError):
+        connection(url).get("/")
+    assert len(asked) == 1
+
+
+def test_an_answer_that_is_lost_half_way_is_asked_for_again():
+    with faked((200, {"Content-Length": "99", "Connection": "close"}, b"{"), always=OK) as (url, asked):
+        made = connection(url)
+        assert made.get("/").json() == {"models": []}
+    assert len(asked) == 2
+
+
+def test_many_retries_end_before_python_does(monkeypatch):
+    """However long the timeout is: each retry is a call within the one before."""
+    monkeypatch.setattr(RetryUntil, "get_backoff_time", lambda _: 0)
+    with (
+        faked(always=(503, {}, b"")) as (url, asked),
+        pytest.raises(ServerError, match="status 503"),
+    ):
+        connection(url, timeout=600).get("/")
+    assert len(asked) == MOST_RETRIES + 1
+
+
+@pytest.mark.parametrize("status", [200, 503])
+@pytest.mark.parametrize("head", ["Content-Length: 99999999999999", "Transfer-Encoding: chunked", "Connection: close"])
+def test_the_size_of_an_answer_is_bounded_however_it_is_sent(status, head):
+    """An answer that is never used is not read without end either."""
+    sent = 0
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            nonlocal sent
+            peer, _ = listening.accept()
+            with peer, suppress(OSError):
+                peer.recv(65536)
+                peer.sendall(f"HTTP/1.1 {status} X\r\n{head}\r\n\r\n".encode())
+                while sent < 2**27:
+                    peer.sendall(b"10000\r\n" + b" " * 2**16 + b"\r\n" if "chunked" in head else b" " * 2**16)
+                    sent += 2**16
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(ServerError, match="too large"):
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=20).get("/")
+        thread.join()
+    assert sent < 2**26
+
+
+@pytest.mark.parametrize("line", ["Bearer {key}", "HTTP/1.1 200 OK\r\n{key}", "HTTP/1.1 {key} OK", "{key} 200 OK"])
+def test_a_key_that_a_server_sends_back_is_in_no_log_and_no_error(line, caplog):
+    caplog.set_level(logging.DEBUG)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            for _ in range(4):
+                with suppress(OSError):
+                    peer, _ = listening.accept()
+                    with peer:
+                        peer.recv(65536)
+                        peer.sendall(line.format(key=KEY).encode() + b"\r\n\r\n")
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(ServerError) as caught:
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=3).get("/")
+    assert KEY not in str(caught.value)
+    assert KEY not in caplog.text
 
 
 def test_a_server_that_stays_busy_is_given_up_at_the_timeout():
@@ -168,7 +246,7 @@ def test_the_timeout_is_for_all_of_an_answer_however_slowly_it_comes(head):
 def test_json_that_is_too_deep_or_too_large_is_refused():
     with (
         faked(always=(200, {}, b'{"id":' + b"[" * 200_000 + b"]" * 200_000 + b"}")) as (url, _),
-        pytest.raises(ServerError, match="something else than a JSON object"),
+        pytest.raises(ServerError, match="not a JSON object"),
     ):
         Client(url, "m")
     with faked(always=(500, {}, b"[" * 200_000)) as (url, _), pytest.raises(ServerError, match="status 500"):
@@ -298,8 +376,8 @@ def test_a_certificate_must_be_signed_by_the_authority_and_name_the_host(tmp_pat
                     assert asked
                     asked.clear()
                 else:
-                    with pytest.raises(ServerError, match="could not prove who it is"):
+                    with pytest.raises(ServerError, match="could not prove its identity"):
                         connection(https, ca=cert).get("/")
-                with pytest.raises(ServerError, match="could not prove who it is"):
+                with pytest.raises(ServerError, match="could not prove its identity"):
                     connection(https).get("/")
             assert not asked

@@ -264,7 +264,7 @@ def test_prediction_without_a_threshold_says_what_to_set():
     detector = DPGridKNN(1, features=NAMES, bins=5).fit(ROWS)
     with pytest.raises(ThresholdNotSetError, match=r"target_fpr=0\.05"):
         detector.predict(POINTS)
-    with pytest.raises(ThresholdNotSetError, match="the fit made no histogram of scores"):
+    with pytest.raises(ThresholdNotSetError, match="spent no epsilon on a histogram of scores"):
         detector.set_threshold(target_fpr=0.1)
     with pytest.raises(InvalidParameterError, match="exactly one"):
         detector.set_threshold()

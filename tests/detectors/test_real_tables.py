@@ -267,7 +267,7 @@ def test_a_features_file_of_all_kinds_serves_every_way_in(tmp_path):
     names = list(BOUNDS)
     assert Bounds.of(file).domain(4, names) == Bounds.of(BOUNDS, missing=MISSING).domain(4, names)
     assert detector(epsilon=1, features=file, n_rows_hint=500).fit(table()).model_.partition.name == "mixed-trees"
-    result = CliRunner().invoke(app, ["plan", "--rows", "300", "--features", file, "--epsilon", "1"])
+    result = CliRunner().invoke(app, ["plan", "--n-rows", "300", "--features", file, "--epsilon", "1"])
     assert result.exit_code == 0, result.output
 
 
@@ -285,7 +285,7 @@ def test_the_command_line_reads_levels_gaps_and_people(kind, suffix, tmp_path):
     )
     own = {
         "grid": ["--bins", "4", "--k", "5"],
-        "forest": ["--trees", "6", "--depth", "6"],
+        "forest": ["--n-trees", "6", "--depth", "6"],
         "marginals": ["--bins", "6"],
     }
     fit = [

@@ -38,11 +38,11 @@ from dpoutlier import (
     merge,
 )
 from dpoutlier.cli.app import app as program
-from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.progress import reading
 from dpoutlier.client.connection import Answer, Connection
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import ServerError
+from dpoutlier.tables.files import file_table
 from server_process import call, loaded_app
 
 __all__ = ["ARGUMENTS", "REQUESTS", "SCENARIOS", "WALKED", "Place", "Scenario"]
@@ -336,14 +336,14 @@ def _error_of(table: Any) -> Any:
     "dpoutlier.merge",
     "dpoutlier.explanation_figure",
     "dpoutlier.secrets_may_travel",
-    "dpoutlier.detectors.constant_time.for_strangers",
+    "dpoutlier.detectors.constant_time.with_constant_time_counts",
 )
 def from_a_model(rows, place):
     dense, keyed = fitted("DPMarginals", rows, place), fitted("DPGridKNN keyed", rows, place)
     path = keyed.save("keyed")
     explained = dense.explain(points().iloc[:1])
     figure = dpoutlier.explanation_figure("why.png", explained)
-    steady = for_strangers(load(path, secret=True))
+    steady = with_constant_time_counts(load(path, secret=True))
     return [
         load(dense.save("dense")).outlier_scores(points()),
         figure,
@@ -358,7 +358,7 @@ def from_a_model(rows, place):
 CSV, PARQUET = "given/rows-csv-1/0.csv", "given/rows-parquet-2/*.parquet"
 FIT = "--features features.toml --epsilon 1 --person who --rows-per-person 2 --neighbours NEIGHBOURS"
 GRID = "--detector grid --bins 3 --k 3"
-TREES = "--trees 3 --depth 4 --subspace 2,3 --tree-seed 5"
+TREES = "--n-trees 3 --depth 4 --subspace 2,3 --tree-seed 5"
 CHARGED = "--ledger budget.ledger --dataset all --anchor an.anchor"
 SERVER = "--url http://127.0.0.1:9 --key-file key.txt"
 BUDGET = "budget.ledger --anchor an.anchor"
@@ -380,7 +380,7 @@ ARGUMENTS: dict[str, list[str]] = {
         f"{CSV} {FIT} --output none --ledger budget.ledger --dataset unheard-of",
     ],
     "score": [
-        "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --jobs 1",
+        "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --n-jobs 1",
         "keyed.secret.dpo points.csv --threshold 1.5 --missing null --output scores.parquet",
         f"forest points.csv {SERVER}",
     ],
@@ -450,7 +450,7 @@ def on_a_terminal(rows, place):
         patch.setattr("rich.console.monotonic", lambda: 1.0)
         patch.setattr("rich.live._RefreshThread.run", lambda _: None)  # no drawing in between, at moments of its own
         for suffix in ("csv", "parquet"):
-            table = read_reference(sorted(written(rows, place.folder, suffix=suffix).iterdir()), ("a", "b", "c"), "who")
+            table = file_table(sorted(written(rows, place.folder, suffix=suffix).iterdir()), ("a", "b", "c"), "who")
             with reading("reading and counting") as table.watch:
                 fitted_on = MAKERS["DPMarginals"](neighbours=place.neighbours, target_fpr=0.1, **PEOPLE).fit(table)
     frames = [frame for frame, _ in itertools.groupby(re.split(r"\r\S*", screen.getvalue()))]

@@ -21,12 +21,12 @@ from surface import application, commands, names, public_members, routes, source
 import dpoutlier
 from dpoutlier import DPForest, DPMarginals, PrivateBounds
 from dpoutlier.cli.app import app as program
-from dpoutlier.cli.files import read_reference
 from dpoutlier.detectors.partitioned import PartitionedDetector
 from dpoutlier.server.app import create_app
 from dpoutlier.server.envelope import Reply
 from dpoutlier.server.settings import Settings
 from dpoutlier.tables.batched import BatchedTable
+from dpoutlier.tables.files import file_table
 from dpoutlier.trusted.queries import InBlocks
 from dpoutlier.trusted.reference import Reference
 
@@ -334,11 +334,11 @@ def test_a_release_more_for_more_rows_is_noticed(monkeypatch, pair, tmp_path):
 
 def test_a_command_that_tells_the_number_of_rows_is_noticed(monkeypatch, pair, tmp_path):
     def told(*given):
-        table = read_reference(*given)
+        table = file_table(*given)
         typer.echo(f"{table.number_of_rows()} rows")
         return table
 
-    monkeypatch.setattr("dpoutlier.cli.files.read_reference", told)
+    monkeypatch.setattr("dpoutlier.tables.files.file_table", told)
     noticed(SCENARIOS["fit on the command line"], pair, tmp_path / "run")
 
 

@@ -25,8 +25,7 @@ from guards import Finding, reading
 
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
 from dpoutlier.cli.files import csv_points as csv_tables
-from dpoutlier.cli.files import read_reference
-from dpoutlier.cli.opening import _key as key_of_file
+from dpoutlier.cli.model_source import _key as key_of_file
 from dpoutlier.cli.points import Points, points_writer
 from dpoutlier.client import client as client_module
 from dpoutlier.client import connection as connection_module
@@ -46,6 +45,7 @@ from dpoutlier.server import logs
 from dpoutlier.server.audit_log import AuditLog, verify
 from dpoutlier.server.keys import KeyRing, day, read_keys
 from dpoutlier.tables.csv import csv_header, csv_stream
+from dpoutlier.tables.files import file_table
 from dpoutlier.trusted.reference import UNREADABLE
 
 __all__ = ["TARGETS", "Target", "folder"]
@@ -287,7 +287,7 @@ def _fitted(path, person):
         warnings.simplefilter("always")
         try:
             names = ("age", "sex", "stage", "crp")
-            detector.fit(read_reference(path, names, person))
+            detector.fit(file_table(path, names, person))
             said = "fitted"
         except ReferenceDataError as error:
             said = _refused(error)

@@ -269,7 +269,7 @@ def test_a_first_line_of_text_alone_is_said_to_be_read(tmp_path, monkeypatch):
     (tmp_path / "r.csv").write_text("Ada,Berlin,female\nBob,Rome,male\n")
     printed = run("features", "r.csv", "--schema")
     assert "No row was read" not in printed
-    assert "If what stands above are values of a row" in printed
+    assert "If the names above are values of a row" in printed
     assert "delete features.toml" in printed
 
 
@@ -341,7 +341,7 @@ def test_drafts_from_csv_and_parquet_agree(sample):
 def test_rows_are_read_only_if_somebody_says_that_they_are_public(sample, tmp_path, monkeypatch):
     monkeypatch.setattr("dpoutlier.cli.files._header", pytest.fail)
     printed = run("features", "new.csv", code=2)
-    assert "Say --public if all its rows are public" in printed
+    assert "Give --public if all its rows are public" in printed
     assert "--schema" in printed
     assert not (tmp_path / "features.toml").exists()
 
@@ -383,7 +383,7 @@ def test_names_that_look_like_markup_are_shown_as_they_are(tmp_path, monkeypatch
 
 def test_a_draft_with_nothing_filled_in_says_what_to_do(sample):
     run("features", "new.csv", "--schema")
-    printed = run("plan", "--rows", "10", "--features", "features.toml", "--epsilon", "1", code=2)
+    printed = run("plan", "--n-rows", "10", "--features", "features.toml", "--epsilon", "1", code=2)
     assert "take away the # before the features to be used" in printed
 
 

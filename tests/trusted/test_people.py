@@ -245,7 +245,7 @@ def test_binary_ids_keep_every_byte(width, kind):
 
 
 def test_ids_in_an_unknown_encoding_stay_different_people(tmp_path):
-    from dpoutlier.cli.files import read_reference as read_file
+    from dpoutlier.tables.files import file_table as read_file
 
     path = tmp_path / "latin.csv"
     rows = ["a,b,who", "0.1,0.1,René", "0.2,0.2,Renè", "0.3,0.3, Renê ", "0.4,0.4,René", "0.5,xé,NA", ""]
@@ -397,7 +397,7 @@ def test_ids_are_equal_as_their_values_are():
 
 
 def test_blanks_of_another_encoding_are_letters_in_a_file(tmp_path):
-    from dpoutlier.cli.files import read_reference as read_file
+    from dpoutlier.tables.files import file_table as read_file
 
     path = tmp_path / "gbk.csv"
     path.write_bytes("a,b,who\n0.1,0.1,王聽\n0.2,0.2,王\n0.3,0.3, 王 \n".encode("gbk"))

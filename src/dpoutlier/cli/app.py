@@ -18,6 +18,7 @@ from dpoutlier.cli.inspect import inspect
 from dpoutlier.cli.keys import keys
 from dpoutlier.cli.ledger import ledger
 from dpoutlier.cli.merge import merge
+from dpoutlier.cli.old_names import accept_old_names
 from dpoutlier.cli.plan import plan
 from dpoutlier.cli.score import score
 from dpoutlier.cli.serve import serve
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, audit):
-    app.command()(command)
+    app.command(context_settings=accept_old_names(command))(command)
 for name, group in (("ledger", ledger), ("keys", keys), ("audit-log", audit_log)):
     app.add_typer(group, name=name)
 
@@ -52,11 +53,11 @@ def _version(
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show must not stop anything
+            stream.reconfigure(errors="backslashreplace")  # a name that a terminal cannot show is no reason to stop
     warnings.formatwarning = _for_people
     app()
 
 
 def _for_people(message: Warning | str, *_: object, **__: object) -> str:
-    """A warning without where in the code it was raised."""
+    """A warning without the place in the code."""
     return f"Warning: {message}\n"

@@ -1,4 +1,4 @@
-"""Errors for people: one line that says what is wrong and what to do, and an exit code."""
+"""Errors as one line that says what is wrong and what to do, and an exit code."""
 
 import sys
 from collections.abc import Iterator
@@ -6,23 +6,39 @@ from contextlib import contextmanager
 
 import typer
 
-from dpoutlier.exceptions import DpoutlierError, ServerError
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ServerError
 
 __all__ = ["BAD_INPUT", "FAILED", "errors_for_people"]
 
 FAILED, BAD_INPUT = 1, 2
+OTHER_NAMES = {"score": "threshold"}
+"""Arguments whose option has another name."""
+KEY = "Give it as --key-file FILE, or in the variable DPOUTLIER_KEY."
+REMEDIES = {
+    "certificate": "Give the file of the authority that signed its certificate as --ca FILE, and use the name of the certificate "
+    "in --url.",
+    "invalid-key": KEY,
+    "merged-model": "Set a threshold on the outlier score yourself: --threshold SCORE.",
+    "no-histogram": "Fit with --target-fpr 0.05 (it takes --threshold-share of epsilon), or set a threshold on the outlier score "
+    "yourself: --threshold SCORE.",
+    "unauthorized": f"{KEY} Whoever runs the server makes keys.",
+}
+"""What to do on the command line, by the code of an error."""
 
 
 @contextmanager
-def errors_for_people() -> Iterator[None]:
-    """Exit with 2 for input that cannot be used and with 1 if the machine failed; never with a stack trace."""
+def errors_for_people(context: typer.Context | None = None) -> Iterator[None]:
+    """Exit with 2 for input that cannot be used and with 1 if the machine failed; never with a stack trace.
+
+    Errors name the options of the command, where its context is given.
+    """
     try:
         yield
-    except ServerError as error:
-        _complain(_of_server(error))
-        refused = error.status is not None and 400 <= error.status < 500
+    except DpoutlierError as error:
+        _complain(_in_options(error, context))
+        refused = not isinstance(error, ServerError) or (error.status is not None and 400 <= error.status < 500)
         raise typer.Exit(BAD_INPUT if refused else FAILED) from None
-    except (DpoutlierError, ValueError, TypeError) as error:
+    except (ValueError, TypeError) as error:
         _complain(str(error))
         raise typer.Exit(BAD_INPUT) from None
     except OSError as error:
@@ -31,10 +47,21 @@ def errors_for_people() -> Iterator[None]:
         raise typer.Exit(FAILED) from None
 
 
-def _of_server(error: ServerError) -> str:
-    """What a client says, with the names that its arguments have on the command line."""
-    called = {"unauthorized": ("as key=...", "as --key-file FILE"), "certificate": ("as ca=", "as --ca FILE")}
-    return str(error).replace(*called[error.code]) if error.code in called else str(error)
+def _in_options(error: DpoutlierError, context: typer.Context | None) -> str:
+    """The text of an error, with an option in place of the argument that it names, and what to do on the command line."""
+    remedy = REMEDIES.get(error.code or "", error.remedy)
+    if isinstance(error, InvalidParameterError) and error.name:
+        name = _option(error.name, context)
+        return str(InvalidParameterError(name=name, must=error.must, value=error.value, remedy=remedy))
+    return f"{error.problem} {remedy}".rstrip()
+
+
+def _option(name: str, context: typer.Context | None) -> str:
+    """What the command calls an argument: an option or a word in capitals; the name itself if the command has none."""
+    for parameter in context.command.params if context is not None else ():
+        if parameter.name == OTHER_NAMES.get(name, name):
+            return max(parameter.opts, key=len) if parameter.param_type_name == "option" else name.upper()
+    return name
 
 
 def _complain(text: str) -> None:

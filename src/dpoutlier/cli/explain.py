@@ -14,17 +14,18 @@ __all__ = ["explain"]
 
 
 def explain(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
-    row: Annotated[
-        int, typer.Option(help="Which row to explain, counted from 0; the most outlying one unless told.")
-    ] = -1,
+    row: Annotated[int, typer.Option(help="Row to explain, counted from 0; by default the most outlying one.")] = -1,
     top: Annotated[int, typer.Option(min=1, help="How many features to print.")] = 10,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A picture of it, .png or .svg.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Picture to write, .png or .svg.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing picture.")] = False,
-    url: Annotated[str | None, typer.Option(help="Let a server explain, such as https://host:8765.")] = None,
+    url: Annotated[
+        str | None, typer.Option(help="Address of a server that explains, such as https://host:8765.")
+    ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:
@@ -35,11 +36,11 @@ def explain(
 
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_points  # noqa: PLC0415
-        from dpoutlier.cli.opening import opened  # noqa: PLC0415
+        from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
         from dpoutlier.exceptions import PointsError  # noqa: PLC0415
 
@@ -51,7 +52,7 @@ def explain(
             check_output(output, overwrite=force)
             if url is not None:
                 raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")
-        detector = opened(model, url, key_file, ca)
+        detector = open_model(model, url, key_file, ca)
         domain = detector._fitted_domain()
         table = read_points(points, domain)
         if url is None:

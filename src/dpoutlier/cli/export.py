@@ -1,4 +1,4 @@
-"""``dpoutlier export``: a score table, and the SQL that joins it."""
+"""``dpoutlier export``: write a score table, and the SQL that uses it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,22 +11,27 @@ __all__ = ["export"]
 
 
 def export(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table, .parquet: a term for each cell.")],
-    sql: Annotated[Path | None, typer.Option(help="Where to write the SQL, .sql; else it is printed.")] = None,
-    table: Annotated[str, typer.Option(help="The table of points that the SQL reads.")] = "points",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Score table to write, .parquet: a term for each cell.")
+    ],
+    sql: Annotated[Path | None, typer.Option(help="File for the SQL, .sql; by default the SQL is printed.")] = None,
+    table: Annotated[str, typer.Option(help="Name of the table of points that the SQL reads.")] = "points",
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write a table and SQL from which a database scores points by itself.
 
     Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.load import load  # noqa: PLC0415
         from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
-        detector = load(model, secret=model.name.endswith(SECRET_SUFFIX))  # refused below, in words that fit
+        detector = load(
+            model, secret=model.name.endswith(SECRET_SUFFIX)
+        )  # a secret one is refused below, with the right message
         say_if_compiling()
         query = detector.export_scores(output, sql, table=table, overwrite=force)
         if sql is None:

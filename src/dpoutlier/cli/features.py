@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 __all__ = ["features"]
 
 NOT_SAID = (
-    "{path} would be read, and what is drafted from it is published with every model. Say --public if all its rows are public "
-    "and none is a reference row; else say --schema, which reads the names of the columns alone."
+    "{path} would be read, and the draft from it is published with every model. Give --public if all its rows are public and none "
+    "is a reference row; otherwise give --schema, which reads only the names of the columns."
 )
 OF_SAMPLE = (
-    "Is {path} public? Ranges and levels of its rows stand in this draft now, and every model fitted with it publishes them. "
+    "Is {path} public? This draft now contains ranges and levels of its rows, and every model fitted with it publishes them. "
     "If these were reference rows, delete the draft and use --schema."
 )
 FILL_IN = "Fill in ranges and levels from knowledge or a public sample, never from the reference rows."
 OF_SCHEMA = f"No row was read. {FILL_IN}"
 OF_FIRST_LINE = (
-    "Only the first line of {path} was read, as the names of its columns. If what stands above are values of a row, the file has "
-    f"no header: delete {{output}}, and put a line with names first. {FILL_IN}"
+    "Only the first line of {path} was read, as the names of its columns. If the names above are values of a row, the file has no "
+    f"header: delete {{output}}, and put a line with names first. {FILL_IN}"
 )
 
 
@@ -36,6 +36,7 @@ class Missing(StrEnum):
 
 
 def features(
+    context: typer.Context,
     sample: Annotated[Path, typer.Argument(help="A public sample, CSV or Parquet; never the reference rows.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Features file to write, .toml.")] = Path(
         "features.toml"
@@ -44,22 +45,24 @@ def features(
         bool, typer.Option("--public", help="All rows of the sample are public. Required to read them.")
     ] = False,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Read the names of the columns alone, and draft lines to fill in.")
+        bool, typer.Option("--schema", help="Read only the names of the columns, and draft lines to fill in.")
     ] = False,
     missing: Annotated[
         Missing,
-        typer.Option(help="Cells for missing values: for features that miss some in the sample, for all, or for none."),
+        typer.Option(
+            help="Which features get a cell for missing values: those with missing values in the sample, all, or none."
+        ),
     ] = Missing.SEEN,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing features file.")] = False,
 ) -> None:
     """Draft a features file from a public sample, or from column names alone.
 
-    What stands in a features file is published with the model, so it must never come from reference rows. The draft is to be read
-    and corrected by someone who knows what the features mean.
+    A features file is published with the model, so its content must never come from reference rows. Someone who knows what the
+    features mean must read and correct the draft.
 
     Example: dpoutlier features new.csv --public -o features.toml
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415

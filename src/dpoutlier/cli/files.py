@@ -1,9 +1,9 @@
-"""Tables from files, CSV (RFC 4180, commas) and Parquet, and records of CSV."""
+"""Public tables from files, CSV (RFC 4180, commas) and Parquet, and rows written as CSV."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpoutlier.exceptions import InvalidParameterError, PointsError
-from dpoutlier.tables.batched import FileTable
 from dpoutlier.tables.csv import check_columns, check_csv_names, csv_header, csv_stream
-from dpoutlier.tables.files import file_table
 from dpoutlier.tables.parquet import parquet_schema
 from dpoutlier.tables.paths import format_of
 
 if TYPE_CHECKING:
     from dpoutlier.features.domain import Domain
 
-__all__ = ["csv_points", "read_names", "read_points", "read_reference", "read_sample", "write_csv_rows"]
+__all__ = ["csv_points", "read_names", "read_points", "read_sample", "write_csv_rows"]
 
 BATCH = 20_000
 
@@ -31,19 +29,14 @@ def _header(path: Path) -> list[str]:
     if not path.exists():
         raise InvalidParameterError(f"{path} does not exist.")
     if not path.is_file():
-        raise InvalidParameterError(f"{path} is no file.")
+        raise InvalidParameterError(f"{path} is not a regular file.")
     if format_of(path) == ".parquet":
         return list(parquet_schema(path).names)
     return csv_header(path)
 
 
-def read_reference(path: Path | Sequence[Path], names: tuple[str, ...], person: str | None = None) -> FileTable:
-    """The named columns of reference rows, in files, folders or what patterns match. The fit reads them, in silence."""
-    return file_table(path, names, person)
-
-
 def read_names(path: Path) -> pa.Schema:
-    """Names of columns, and their types where the file tells them. Of CSV the first line is read, which must name the columns."""
+    """Names of columns, and their types if the file has them. Of a CSV file only the first line is read."""
     found = _header(path)
     if format_of(path) == ".parquet":
         return parquet_schema(path).remove_metadata()
@@ -61,7 +54,7 @@ def read_sample(path: Path) -> pa.Table:
 
 
 def read_points(path: Path, domain: Domain) -> pa.Table:
-    """All columns of points to be scored; the features must be there. CSV values stay text, as they were written."""
+    """All columns of points to be scored. The features must be there. Values of CSV stay text, as they were written."""
     found = _header(path)
     check_columns(path, found, domain.names or tuple(found), show=True)
     return _public(path, found)
@@ -78,9 +71,9 @@ def _public(path: Path, found: list[str]) -> pa.Table:
 
 
 def csv_points(path: Path, found: list[str]) -> Iterator[tuple[pa.Table, float]]:
-    """Points in batches, each with the share of the file that is then read; values are text.
+    """Points in batches of text, each with the share of the file that has been read by then.
 
-    Empty lines are no records, unless there is but one column.
+    Empty lines are skipped, except in a file of one column.
     """
     size = max(path.stat().st_size, 1)
     with csv_stream(path) as stream:

@@ -30,7 +30,7 @@ class Neighbours(StrEnum):
     REPLACE_ONE = "replace-one"
 
 
-class Holder(StrEnum):
+class Counts(StrEnum):
     AUTO = "auto"
     DENSE = "dense"
     KEYED = "keyed"
@@ -48,10 +48,14 @@ class Exhausted(StrEnum):
 
 
 def _n_rows_hint(text: str) -> int | str:
+    """As an argument; "buy" is the old name of "estimate"."""
+    if text == "buy":
+        return "estimate"
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else text
 
 
 def fit(
+    context: typer.Context,
     reference: Annotated[
         list[Path],
         typer.Argument(
@@ -60,61 +64,71 @@ def fit(
         ),
     ],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
-    epsilon: Annotated[str, typer.Option(help="Total privacy loss of this fit, such as 0.5 or 1/3. Your choice.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file; .dpo or .secret.dpo is appended.")],
-    detector: Annotated[
-        Detector, typer.Option(help="What to fit; auto chooses by the number of features, rows and epsilon alone.")
-    ] = Detector.AUTO,
+    epsilon: Annotated[str, typer.Option(help="Total privacy loss of this fit, such as 0.5 or 1/3. You choose it.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Model file to write; .dpo or .secret.dpo is appended.")
+    ],
+    detector: Annotated[Detector, typer.Option(help="What to fit; auto is the forest.")] = Detector.AUTO,
     n_rows_hint: Annotated[
         str,
         typer.Option(
-            help="Public guess of the number of rows, never the true one; 'estimate' costs 5 % of epsilon where a rule needs it."
+            help="Public guess of the number of rows, never the true one; 'estimate' spends 5 % of epsilon if it is needed."
         ),
     ] = "estimate",
-    target_fpr: Annotated[float | None, typer.Option(help="Buy a threshold at this false-positive rate.")] = None,
-    threshold_share: Annotated[float, typer.Option(help="Share of epsilon that the threshold costs.")] = 0.05,
+    target_fpr: Annotated[
+        float | None, typer.Option(help="Spend a share of epsilon on a threshold at this false-positive rate.")
+    ] = None,
+    threshold_share: Annotated[float, typer.Option(help="Share of epsilon for the threshold.")] = 0.05,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = Neighbours.ADD_OR_REMOVE_ONE,
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
     person: Annotated[
-        str | None, typer.Option(help="Column that tells people apart; rows past --rows-per-person are left out.")
+        str | None,
+        typer.Option(help="Column that identifies people; at most --rows-per-person rows of each are used."),
     ] = None,
-    trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
+    n_trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
     depth: Annotated[str | None, typer.Option(help="Forest: most levels of a tree, or 'auto'.")] = None,
-    subspace: Annotated[str | None, typer.Option(help="Forest: features of a tree, in turn, as 2,4,8.")] = None,
-    tree_seed: Annotated[int | None, typer.Option(help="Forest: public number that makes the trees.")] = None,
-    bins: Annotated[
-        str | None, typer.Option(help="Grid, marginals: bins per feature, one for each as 5,5,2, or 'auto' (grid).")
+    subspace: Annotated[
+        str | None,
+        typer.Option(help="Forest: number of features of a tree, or several in turn, such as 2,4,8."),
     ] = None,
-    k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 unless told.")] = None,
+    tree_seed: Annotated[int | None, typer.Option(help="Forest: public number from which the trees are grown.")] = None,
+    bins: Annotated[
+        str | None,
+        typer.Option(help="Grid, marginals: bins of every feature, or of each, such as 5,5,2; or 'auto' (grid)."),
+    ] = None,
+    k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 by default.")] = None,
     weighted: Annotated[bool, typer.Option("--weighted", help="Grid: weighted k-NN.")] = False,
     distance: Annotated[
-        Distance | None, typer.Option(help="Grid: score with the distance between cells, or from the point.")
+        Distance | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
     ] = None,
-    max_depth: Annotated[int | None, typer.Option(help="Grid: most steps from home; -1 for no limit.")] = None,
+    max_depth: Annotated[
+        int | None, typer.Option(help="Grid: most steps from the point's own cell; -1 for no limit.")
+    ] = None,
     max_cells: Annotated[
         int | None, typer.Option(help="Grid: most cells to visit for one point; no limit with sparse.")
     ] = None,
     exhausted: Annotated[
-        Exhausted | None, typer.Option(help="Grid: score of a walk that did not gather k rows.")
+        Exhausted | None, typer.Option(help="Grid: score of a point for which k rows were not gathered.")
     ] = None,
     counts: Annotated[
-        Holder | None,
+        Counts | None,
         typer.Option(
-            help="Grid: dense can be published; keyed takes any grid and is secret; sparse takes any, drops small counts and can "
-            "be published."
+            help="Grid: dense counts can be published; keyed counts fit any grid and are secret; sparse counts fit any grid, drop "
+            "small counts, and can be published."
         ),
     ] = None,
     sparse_size: Annotated[
-        int | None, typer.Option(help="Sparse counts: empty cells expected among those kept; 10000 unless told.")
+        int | None,
+        typer.Option(help="Sparse counts: expected number of empty cells among those kept; 10000 by default."),
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="Ledger that epsilon is charged to before any row is read (dpoutlier ledger).")
+        Path | None, typer.Option(help="Ledger to which epsilon is charged before any row is read (dpoutlier ledger).")
     ] = None,
     dataset: Annotated[str | None, typer.Option(help="Ledger: name of the data set whose budget pays.")] = None,
     anchor: Annotated[
-        Path | None, typer.Option(help="Ledger: where its anchor is now, if it was moved; that is recorded.")
+        Path | None, typer.Option(help="Ledger: where its anchor is now, if it was moved. The move is recorded.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
 ) -> None:
@@ -127,24 +141,24 @@ def fit(
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.files import read_reference  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415
+        from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
         from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
         from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
         from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
         from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+        from dpoutlier.tables.files import file_table  # noqa: PLC0415
 
         bounds = Bounds.from_file(features)
         assert bounds.names is not None
         if person in bounds.names:
-            raise bad("--person", "a column that is no feature", person)
+            raise bad("--person", "a column that is not a feature", person)
         if as_epsilon(epsilon) is None:
             raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
         own = {
-            "n_trees": None if trees is None else _number_or_auto("--trees", trees),
+            "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
             "depth": None if depth is None else _number_or_auto("--depth", depth),
             "subspace": None if subspace is None else _numbers("--subspace", subspace),
             "tree_seed": tree_seed,
@@ -177,9 +191,9 @@ def fit(
         _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
         check_target(output, overwrite=force)
         say_if_compiling()
-        with _telling_of(book, output):
+        with _report_failure(book, output):
             try_target(output)
-            table = read_reference(reference, bounds.names, person)
+            table = file_table(reference, bounds.names, person)
             with reading("reading and counting") as table.watch:
                 unfitted.fit(table)
             path = unfitted.save(output, overwrite=force)
@@ -192,24 +206,24 @@ def fit(
 
 
 @contextmanager
-def _telling_of(book: "Ledger | None", output: Path) -> Iterator[None]:
-    """Whoever stops a fit, or whose fit fails, is told what the ledger and the disk show by then: that is public."""
+def _report_failure(book: "Ledger | None", output: Path) -> Iterator[None]:
+    """If a fit is stopped or fails, print what the ledger and the disk show by then. That is public."""
     try:
         yield
     except BaseException:
         if book is not None:
             from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-            told = book.outcome(book.tried)
+            outcome = book.outcome(book.tried)
             if book.tried is not None:
-                told += f" {_model_of(book.tried, output)}"
-            with suppress(OSError):  # if nobody can be told, what failed is still what failed
-                console(stderr=True).print(told, soft_wrap=True, markup=False)
+                outcome += f" {_model_of(book.tried, output)}"
+            with suppress(OSError):  # the first error is the one to report
+                console(stderr=True).print(outcome, soft_wrap=True, markup=False)
         raise
 
 
 def _model_of(receipt: "Receipt", output: Path) -> str:
-    """Whether the model of a charge is in its file; under its name there may also be an older one."""
+    """Whether the model of a charge is in its file. An older model may have the same name."""
     from dpoutlier.exceptions import DpoutlierError  # noqa: PLC0415
     from dpoutlier.model.file import load_model, targets  # noqa: PLC0415
 
@@ -221,15 +235,14 @@ def _model_of(receipt: "Receipt", output: Path) -> str:
 
 
 def _set_own(detector: Any, own: dict[str, Any]) -> None:
-    """Set what was given for one detector only; refuse what this one does not take."""
+    """Set the arguments of one detector only. Refuse what this one does not take."""
     from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
 
     foreign = [name for name in own if name not in detector.get_params()]
     if foreign:
-        option = "--trees" if foreign[0] == "n_trees" else f"--{foreign[0].replace('_', '-')}"
         raise InvalidParameterError(
-            f"{option} means nothing to a {type(detector).__name__}, which is what would be fitted. Leave it out, or choose the "
-            "detector with --detector forest, marginals or grid."
+            f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, which would be fitted.",
+            remedy="Leave it out, or choose the detector with --detector forest, marginals or grid.",
         )
     if own.get("max_depth") == -1:
         own["max_depth"] = None

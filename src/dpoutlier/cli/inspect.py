@@ -1,4 +1,4 @@
-"""``dpoutlier inspect``: what a model file promises and how it scores."""
+"""``dpoutlier inspect``: show what a model file promises and how it scores."""
 
 import math
 from pathlib import Path
@@ -12,6 +12,7 @@ __all__ = ["inspect"]
 
 
 def inspect(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -19,7 +20,7 @@ def inspect(
 
     Example: dpoutlier inspect model.dpo
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.model.file import SECRET_SUFFIX, load_model  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""``dpoutlier merge``: releases in, their sum out."""
+"""``dpoutlier merge``: add up releases."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +11,14 @@ __all__ = ["merge"]
 
 
 def merge(
+    context: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="Publishable model files on the same bounds and bins or trees.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; .dpo is added.")],
     people: Annotated[
         str | None,
         typer.Option(
-            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of theirs. "
-            "'overlapping': somebody may, and epsilons add up.",
+            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of all. "
+            "'overlapping': somebody may have, and epsilons add up.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,
@@ -26,7 +27,7 @@ def merge(
 
     Example: dpoutlier merge a.dpo b.dpo --people disjoint -o all
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415
         from dpoutlier.model.file import check_target  # noqa: PLC0415

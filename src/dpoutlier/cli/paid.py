@@ -19,7 +19,7 @@ __all__ = ["check_models"]
 
 
 class _Claim(NamedTuple):
-    """A release that says where it was charged."""
+    """A release that names the entry to which it was charged."""
 
     file: Path
     part: str
@@ -28,12 +28,12 @@ class _Claim(NamedTuple):
     guarantee: Guarantee
 
 
-def check_models(opened: Ledger, files: list[Path]) -> tuple[int, list[str]]:
-    """The number of files whose releases the ledger paid for, and remarks on those of which it knows nothing, or not all.
+def check_models(ledger: Ledger, files: list[Path]) -> tuple[int, list[str]]:
+    """The number of files whose releases the ledger paid for, and remarks on files that it does not know, or not completely.
 
-    Raises LedgerError that names every file that fails, and why. The order of the files makes no difference.
+    Raises a LedgerError that names every file that fails, and why. The order of the files makes no difference.
     """
-    book = Book.of(opened.entries())
+    book = Book.of(ledger.entries())
     models = [(file, load_model(file, secret=file.name.endswith(SECRET_SUFFIX))) for file in files]
     claims = [claim for file, model in models for claim in _claims(file, model)]
     wrong = [problem for file, model in models for problem in _overlapping(file, model, book)]
@@ -44,7 +44,7 @@ def check_models(opened: Ledger, files: list[Path]) -> tuple[int, list[str]]:
         own = [one for one in claims if one.file == file]
         # Parts of a merge may come from other custodians. A model without any receipt of this ledger is not one of its models.
         here = [one for one in own if one.receipt.ledger == book.ledger] or own
-        wrong += [problem for claim in here for problem in _unpaid(opened, claim)]
+        wrong += [problem for claim in here if (problem := _unpaid(ledger, claim)) is not None]
         held += bool(here)
         if here and model.merged is not None:
             remarks.append(f"{file} is a merge: whether its counts are the sum of its parts is not known here.")
@@ -69,12 +69,13 @@ def _claims(file: Path, model: Model) -> Iterator[_Claim]:
             yield _Claim(file, f", part {number}", part.receipt, part.release, own)
 
 
-def _unpaid(opened: Ledger, claim: _Claim) -> list[str]:
+def _unpaid(ledger: Ledger, claim: _Claim) -> str | None:
+    """Why the ledger did not pay for a release, if it did not."""
     try:
-        opened.check_paid(claim.receipt, claim.release, claim.guarantee)
+        ledger.check_paid(claim.receipt, claim.release, claim.guarantee)
     except LedgerError as error:
-        return [f"{claim.file}{claim.part}: {error}"]
-    return []
+        return f"{claim.file}{claim.part}: {error}"
+    return None
 
 
 def _claimed_twice(claims: list[_Claim]) -> list[str]:

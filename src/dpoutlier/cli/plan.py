@@ -17,7 +17,8 @@ NUMBERS = {"noise", "rows", "AUROC", "control"}
 
 
 def plan(
-    rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
+    context: typer.Context,
+    n_rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit, such as 0.5 or 1/3.")],
     detector: Annotated[Detector, typer.Option(help="What would be fitted.")] = Detector.AUTO,
@@ -28,12 +29,12 @@ def plan(
 ) -> None:
     """See what a fit would find, before any data is touched.
 
-    Fits made-up rows of the same number and width, and tells what would be fitted, how much noise lies on the counts, how well
-    outliers would be found, and which epsilon that takes. No data is read.
+    Fits made-up rows of the same number and width. Shows what would be fitted, how much noise the counts have, how well outliers
+    would be found, and which epsilon is needed. No data is read.
 
-    Example: dpoutlier plan --rows 5000 --features features.toml --epsilon 0.5
+    Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._validate import bad  # noqa: PLC0415
         from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
         from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
@@ -48,7 +49,7 @@ def plan(
         say_if_compiling()
         with working("simulating"):
             advice = advise(
-                rows,
+                n_rows,
                 len(bounds.names),
                 float(exact),
                 name=detector.value,
@@ -88,7 +89,7 @@ def _print(advice: "Advice") -> None:
     table.add_row("k-NN", "not private", "", "", f"{advice.plain:.3f}", "", "")
     out.print(table)
     out.print(
-        "noise: scale of the noise on a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
+        "noise: scale of the noise of a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
         style="dim",
         soft_wrap=True,
     )
@@ -110,7 +111,7 @@ def _verdict(advice: "Advice", found: "Outlook") -> str:
 
 
 def _short(rows: float) -> str:
-    """About three digits, however many rows."""
+    """About three digits, for any number of rows."""
     for unit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rows >= unit:
             return f"{rows / unit:.3g}{name}"
@@ -130,17 +131,17 @@ def _sentences(advice: "Advice") -> list[str]:
     fate = "may be published" if found.publishable else "too many to publish: the model would be secret"
     lines.append(f"Would be fitted: {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}.")
     if _verdict(advice, found) == "all noise":
-        lines.append(f"This {advice.chosen} would be all noise: it would tell outliers no better than chance.")
+        lines.append(f"This {advice.chosen} would be all noise: it would find outliers no better than chance.")
     if not found.judged:
-        lines.append("So many rows were not simulated, and fewer cannot stand for them on so fine a partition.")
+        lines.append("So many rows were not simulated, and fewer rows cannot represent them on such a fine partition.")
     elif advice.useful_epsilon is None:
-        lines.append("No epsilon that was looked at makes it useful; more rows or fewer features would.")
+        lines.append("It is not useful at any epsilon that was tried. More rows or fewer features would help.")
     elif advice.useful_epsilon <= advice.epsilon:
         lines.append(f"It is useful here, and would still be at epsilon {advice.useful_epsilon:.2g}.")
     else:
         lines.append(f"It becomes useful at epsilon {advice.useful_epsilon:.2g}.")
     lines.append(
-        "Useful: at least 90 % of the way from chance to plain k-NN. Your data is not this made-up data: normal rows in three "
-        "clusters, outliers with a quarter of their features anywhere."
+        "Useful: at least 90 % of the way from chance to plain k-NN. Your data differ from these made-up data: normal rows in 3 "
+        "clusters, and outliers with a quarter of their features anywhere."
     )
     return lines

@@ -1,4 +1,4 @@
-"""Progress on standard error for what may take over a second; silent when that is no terminal."""
+"""Progress on standard error for work of more than a second. Silent if that is not a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say_if_compiling() -> None:
-    """One line where the first use after an installation will take long."""
+    """One line, if the first use after an installation will take long."""
     from dpoutlier.kernels.jit import compiled_before  # noqa: PLC0415
 
     if sys.stderr.isatty() and not compiled_before():
@@ -36,9 +36,9 @@ def working(text: str) -> Iterator[None]:
 
 @contextmanager
 def reading(text: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar of bytes read, as a share: call with bytes done and bytes in all. It starts anew with each pass over the files.
+    """A bar of the share of bytes read: call with bytes done and bytes in all. Each pass over the files starts a new bar.
 
-    Neither rows nor their number are shown, nor how large the files are.
+    It shows no rows, not their number, and not the size of the files.
     """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
@@ -58,7 +58,7 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def points_done(text: str) -> Iterator[Callable[[int, float], None]]:
-    """A bar with the time left: call with how many points are done, and with the share of all files that they are."""
+    """A bar with the time left: call with the number of points done, and with their share of all files."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     columns = (
@@ -75,9 +75,9 @@ def points_done(text: str) -> Iterator[Callable[[int, float], None]]:
 
 @contextmanager
 def share_done() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar for work of known size: call with what is under way, work done and work in all.
+    """A bar for work of known size: call with the name of the current part, work done and work in all.
 
-    Where standard error is no terminal, a line for each part of the work instead.
+    If standard error is not a terminal, it prints a line for each part of the work instead.
     """
     from rich.progress import (  # noqa: PLC0415
         BarColumn,

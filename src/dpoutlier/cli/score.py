@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 __all__ = ["score"]
 
 BATCH = 4096
-CELL = "or fit with a cell for missing values (missing='cell')"
-UNSCORED = "leave them without a score with --missing null, or fit with a cell for missing values"
+UNSCORED = (
+    "Input contains NaN or text: remove or fill such rows, leave them without a score with --missing null, or fit with a cell for "
+    "missing values."
+)
 
 
 class Missing(StrEnum):
-    """What becomes of a point that misses a value."""
+    """What to do with a point that misses a value."""
 
     error = "error"
     null = "null"
 
 
 def score(
+    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[
         list[Path],
@@ -41,9 +44,9 @@ def score(
         ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="All rows with their scores, .csv or .parquet.")
+        Path | None, typer.Option("--output", "-o", help="File for all rows with their scores, .csv or .parquet.")
     ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many of the most outlying rows to print.")] = 10,
+    top: Annotated[int, typer.Option(min=0, help="Number of most outlying rows to print.")] = 10,
     target_fpr: Annotated[
         float | None, typer.Option(help="Move the threshold to this false-positive rate, free of charge.")
     ] = None,
@@ -51,15 +54,17 @@ def score(
         float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")
     ] = None,
     missing: Annotated[
-        Missing, typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score.")
+        Missing,
+        typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score."),
     ] = Missing.error,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")] = -1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
     url: Annotated[
-        str | None, typer.Option(help="Let a server score, such as https://host:8765; the output is the same.")
+        str | None,
+        typer.Option(help="Address of a server that scores, such as https://host:8765. The output is the same."),
     ] = None,
     key_file: Annotated[
-        Path | None, typer.Option(help="File that holds the key for --url; else it is taken from DPOUTLIER_KEY.")
+        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
     ] = None,
     ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
 ) -> None:
@@ -71,29 +76,31 @@ def score(
 
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
-    with errors_for_people():
+    with errors_for_people(context):
         from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.opening import opened  # noqa: PLC0415
+        from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
         from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
+        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
         from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
+        if target_fpr is not None and threshold is not None:
+            raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
         if output is not None:
             format_of(output)
             check_output(output, overwrite=force)
-        detector = opened(model, url, key_file, ca, jobs)
+        detector = open_model(model, url, key_file, ca, n_jobs)
         if target_fpr is not None or threshold is not None:
-            _set_threshold(detector, target_fpr, threshold)
+            detector.set_threshold(target_fpr=target_fpr, score=threshold)
         if url is None:
             say_if_compiling()
 
-        def all_of(scoring: "ScoresPoints") -> Scored:
-            return _run(points, scoring, missing, output, Most(top), overwrite=force)
+        def score_all(scoring: "ScoresPoints") -> ScoreResult:
+            return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
 
-        scored = (
-            all_of(detector)
-            if not hasattr(detector, "_retry_on_replaced_model")
-            else detector._retry_on_replaced_model(all_of)
-        )
+        if hasattr(detector, "_retry_on_replaced_model"):
+            scored = detector._retry_on_replaced_model(score_all)
+        else:
+            scored = score_all(detector)
         if url is None and not detector.publishable:
             console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
         if top:
@@ -102,27 +109,7 @@ def score(
             console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
 
-def _set_threshold(detector: "ScoresPoints", target_fpr: float | None, threshold: float | None) -> None:
-    """Move the threshold; errors name the options."""
-    from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError  # noqa: PLC0415
-
-    if target_fpr is not None and threshold is not None:
-        raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
-    text = None
-    try:
-        detector.set_threshold(target_fpr=target_fpr, score=threshold)
-    except ThresholdNotSetError as error:
-        text = str(error).replace("set_threshold(score=...)", "--threshold SCORE")
-        text = text.replace("with target_fpr=0.05 (it", "with --target-fpr 0.05 (it")
-    except InvalidParameterError as error:
-        name, rest = str(error).split(" ", 1)
-        called = {"target_fpr": "--target-fpr", "score": "--threshold"}.get(name, name)
-        text = f"{called} {rest}"
-    if text is not None:
-        raise InvalidParameterError(text)
-
-
-class Found(NamedTuple):
+class OutlyingPoint(NamedTuple):
     """One of the most outlying points."""
 
     score: float
@@ -131,34 +118,34 @@ class Found(NamedTuple):
     values: dict[str, Any]
 
 
-class Most:
-    """The points with the largest scores so far; of equal ones those that came first."""
+class TopPoints:
+    """The points with the largest scores so far. Of equal scores the first ones stay."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.points, self.found = size, 0, list[Found]()
+        self.size, self.points, self.best = size, 0, list[OutlyingPoint]()
 
     def add(self, scored: "pa.Table", scores: "NDArray[np.float64]", file: int, first: int) -> None:
-        """Look through some rows more. A score that is NaN is none."""
+        """Take some more rows into account. NaN is not a score."""
         import numpy as np  # noqa: PLC0415
 
         self.points += len(scores)
         order = np.argsort(-scores, kind="stable")[: self.size]  # NaN comes last
         for i in order[~np.isnan(scores[order])].tolist():
-            if len(self.found) < self.size or scores[i] > self.found[-1].score:
+            if len(self.best) < self.size or scores[i] > self.best[-1].score:
                 row = {name: scored.column(name)[i].as_py() for name in scored.column_names}
-                self.found.append(Found(float(scores[i]), file, first + i, row))
-                self.found.sort(key=lambda one: -one.score)
-                del self.found[self.size :]
+                self.best.append(OutlyingPoint(float(scores[i]), file, first + i, row))
+                self.best.sort(key=lambda one: -one.score)
+                del self.best[self.size :]
 
 
-class Scored(NamedTuple):
-    """What was scored, for the table that is printed."""
+class ScoreResult(NamedTuple):
+    """The result of scoring, for the printed table."""
 
-    best: Most
+    top: TopPoints
     source: "Points"
     added: list[str]
     features: list[str]
-    """The columns that are features, where the model knows their names."""
+    """The columns that are features, if the model knows names."""
 
 
 def _run(
@@ -166,11 +153,11 @@ def _run(
     detector: "ScoresPoints",
     missing: Missing,
     output: Path | None,
-    best: Most,
+    top: TopPoints,
     *,
     overwrite: bool,
-) -> Scored:
-    """Score all points and write them aside; the file has its name when it is complete."""
+) -> ScoreResult:
+    """Score all points and write them. The file gets its name when it is complete."""
     import pyarrow as pa  # noqa: PLC0415
 
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
@@ -180,9 +167,9 @@ def _run(
     scorer, domain = batch_scorer(detector, missing=missing.value), detector._fitted_domain()
     source = Points(points, domain)
     features = check_columns(list(source.schema.names), scorer, where=str(source.files[0]))
-    scored = Scored(best, source, scorer.names, features if domain.names else [])
+    scored = ScoreResult(top, source, scorer.names, features if domain.names else [])
     if output is None:
-        for _ in _scored(source, scorer, features, best):
+        for _ in _scored_batches(source, scorer, features, top):
             pass
         return scored
     schema = pa.schema([*source.schema, *scorer.arrow_fields()], source.schema.metadata)
@@ -190,14 +177,16 @@ def _run(
 
     def content(stream: IO[bytes]) -> None:
         with points_writer(stream, output.suffix.lower(), schema, numbers) as write:
-            for table in _scored(source, scorer, features, best):
+            for table in _scored_batches(source, scorer, features, top):
                 write(table)
 
     write_aside(output, content, overwrite=overwrite)
     return scored
 
 
-def _scored(source: "Points", scorer: "BatchScorer", features: list[str], best: Most) -> "Iterator[pa.Table]":
+def _scored_batches(
+    source: "Points", scorer: "BatchScorer", features: list[str], top: TopPoints
+) -> "Iterator[pa.Table]":
     """The points with their scores, batch by batch."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
@@ -209,45 +198,46 @@ def _scored(source: "Points", scorer: "BatchScorer", features: list[str], best: 
             table, (before, after) = batch.table, batch.share
             chosen, parts = table.select(features), []
             for first in range(0, len(table), BATCH):
-                parts.append(_told(source, scorer, chosen.slice(first, BATCH), batch.file, batch.first + first))
+                parts.append(_batch_scores(source, scorer, chosen.slice(first, BATCH), batch.file, batch.first + first))
                 done = min(first + BATCH, len(table))
-                show(best.points + done, before + (after - before) * done / len(table))
+                show(top.points + done, before + (after - before) * done / len(table))
             for field, *values in zip(scorer.arrow_fields(), *parts, strict=True):
                 table = table.append_column(field, pa.chunked_array(values, field.type))
             scores = table.column(scorer.score).to_numpy()
-            best.add(table, np.asarray(scores, np.float64), batch.file, batch.first)
+            top.add(table, np.asarray(scores, np.float64), batch.file, batch.first)
             yield table
 
 
-def _told(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
+def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
+    """The columns to add; an error says in which file, and what can be done here."""
     from dpoutlier.exceptions import PointsError  # noqa: PLC0415
 
     try:
         return scorer.arrow(features, first)
     except PointsError as error:
-        text = str(error).replace(CELL, UNSCORED)
-        if len(source.files) > 1:
-            text = f"{source.files[file]}: {text}"
-    raise PointsError(text)
+        where = f"{source.files[file]}: " if len(source.files) > 1 else ""
+        remedy = UNSCORED if error.code == "missing-value" else error.remedy
+        problem = f"{where}{error.problem}"
+    raise PointsError(problem, remedy=remedy)
 
 
-def _print_top(scored: Scored) -> None:
+def _print_top(scored: ScoreResult) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-    out, (best, source, added, features) = console(), scored
+    out, (top, source, added, features) = console(), scored
     places = ["file", "row"] if len(source.files) > 1 else ["row"]
     room = max(0, (out.width - 52) // 14 - len(places) + 1)  # as many of the other columns as fit
     others = [*features, *(name for name in source.schema.names if name not in features)]
     names = [*added, *others[:room]]
-    table = Table(title=f"{len(best.found)} most outlying of {best.points} points", title_justify="left")
+    table = Table(title=f"{len(top.best)} most outlying of {top.points} points", title_justify="left")
     for name in (*places, *names):
         table.add_column(
             Text(name), justify="right", no_wrap=name in {"row", *added}, overflow="ellipsis", max_width=24
         )
-    for one in best.found:
+    for one in top.best:
         where = [Text(source.files[one.file].name), Text(str(one.row))][-len(places) :]
         table.add_row(*where, *(Text(_shown(name, one.values[name])) for name in names))
     out.print(table)

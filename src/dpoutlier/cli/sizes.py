@@ -1,4 +1,4 @@
-"""Sizes as people write them."""
+"""Sizes with a unit, such as 16MiB."""
 
 import re
 

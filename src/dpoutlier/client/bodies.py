@@ -1,4 +1,4 @@
-"""Points as Arrow streams, cut so that each is within a server's limits, and scores from one."""
+"""Points as Arrow streams within a server's limits, and scores from such a stream."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from dpoutlier.tables.arrow_message import DAMAGED, batch_of
 __all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
 
 FOR_A_COLUMN = 512
-"""Bytes of a stream for each column, beside its values: lengths, padding, and its share of the head."""
+"""Bytes of a stream for each column, besides its values: lengths, padding, and its share of the head."""
 FOR_A_SCORE, FOR_AN_ANSWER = 64, 1 << 20
-"""Bytes of an answer, for each point and beside them; at most."""
+"""Most bytes of an answer: for each point, and besides."""
 ANSWERED = [("outlier_score", pa.float64()), ("outside_bounds", pa.bool_()), ("prediction", pa.int64())]
-"""What is answered; the last only where there is a threshold."""
+"""The columns of an answer; the last only if there is a threshold."""
 
 
 def points_batches(
     columns: Sequence[NDArray[Any]], domain: Domain, limits: Limits, most: int
 ) -> Iterator[tuple[int, int]]:
-    """(first, last) of batches of at most ``most`` rows, and of fewer bytes than the limit. There is at least one."""
+    """(first, last) of batches of at most ``most`` rows and within the limit of bytes. There is at least one batch."""
     fixed = len(_stream(_schema(domain).empty_table())) + FOR_A_COLUMN * domain.n_features
     of_a_row = sum(_width(domain, j) for j in range(domain.n_features))
     size = max(1, min(most, int((limits.bytes - fixed) / of_a_row)))
@@ -39,32 +39,33 @@ def points_batches(
 
 
 def points_body(columns: Sequence[NDArray[Any]], domain: Domain, first: int, last: int) -> bytes:
-    """Rows ``first`` to ``last``: numbers as float64, where NaN is missing, and levels by their names.
+    """Rows ``first`` to ``last``: numbers as float64, where NaN means missing, and levels by their names.
 
-    The server makes the same numbers of them, to the bit: a level's name is that level, and what is called "other" is no level.
+    The server reads the same numbers from them, to the bit: a level's name is that level, and "other" is not a level.
     """
     arrays = [_array(column[first:last], domain, j) for j, column in enumerate(columns)]
     return _stream(pa.Table.from_arrays(arrays, schema=_schema(domain)))
 
 
 def most_bytes(n: int) -> int:
-    """How many bytes the scores of n points may have: more than any honest answer has."""
+    """Most bytes of the scores of n points: more than any honest answer has."""
     return FOR_A_SCORE * n + FOR_AN_ANSWER
 
 
 def scores_of_answer(answer: Answer, n: int) -> tuple[str, NDArray[np.float64]]:
-    """The release and the scores of n points. Whoever answers is not trusted: all that Arrow would take as given is checked."""
+    """The release and the scores of n points. The server is not trusted: everything that Arrow would assume is checked."""
     try:
         return _scores(answer.body, n)
     except DAMAGED:
         pass
     raise ServerError(
-        "the server's answer cannot be used: it is not a score for each point, whole and nothing else. Is it a dpoutlier server?"
+        "the server's answer cannot be used: it must hold exactly one score for each point.",
+        remedy="Is it a dpoutlier server?",
     )
 
 
 def _scores(body: bytes, n: int) -> tuple[str, NDArray[np.float64]]:
-    """ValueError, or what Arrow raises, if the body is anything but a schema and one batch as it should be."""
+    """Raises ValueError, or an error of Arrow, unless the body is the right schema and one right batch."""
     if len(body) > most_bytes(n):
         raise ValueError
     first, second = islice(pa.ipc.MessageReader.open_stream(pa.py_buffer(body)), 3)

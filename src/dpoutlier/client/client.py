@@ -16,7 +16,7 @@ from dpoutlier._validate import bad
 from dpoutlier._validate import share as checked_share
 from dpoutlier.client.connection import Connection
 from dpoutlier.client.description import Description
-from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.client.served import WAITS, ReplacedError, ServedModel
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.kinds import engine_of
@@ -39,7 +39,7 @@ class NeedsTheModel:
 
     def __get__(self, client: Any, owner: type) -> NoReturn:
         raise AttributeError(
-            f"{self.name} needs the model itself, and a client has none. Load the model file: dpoutlier.load(path).{self.name}"
+            f"{self.name} needs the model itself, which a client lacks. Load the model file: dpoutlier.load(path).{self.name}"
         )
 
 
@@ -96,18 +96,18 @@ class Client(ScoresPoints):
             raise bad("model", "the id of a model: up to 64 letters, digits, dots, dashes and underscores", model)
         self._connection = Connection(url, key=key, ca=ca, timeout=timeout)
         self._lock = threading.RLock()
-        self._wanted: tuple[str, Any] | None = None
         self._model = self._only_model() if model is None else model
-        told = self._described()
-        self._become(ServedModel(self._connection, told, told.threshold))
+        self._move: Callable[[ServedModel], ServedModel] = lambda served: served
+        description = self._described()
+        self._become(ServedModel(self._connection, description, description.threshold))
 
     def __repr__(self) -> str:
-        told = self._served.description
-        return f"<client of {self._connection.url}: {told.detector} {told.name!r}, release {told.release[:12]}>"
+        model = self._served.description
+        return f"<client of {self._connection.url}: {model.detector} {model.name!r}, release {model.release[:12]}>"
 
     def __reduce__(self) -> NoReturn:
-        """Refused: a pickle would carry the key to wherever it goes."""
-        raise TypeError("a client is not pickled, since it holds a key. Make one where it is needed.")
+        """Refused: a pickle would carry the key with it."""
+        raise TypeError("a client cannot be pickled, because it holds a key. Make one where it is needed.")
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +124,7 @@ class Client(ScoresPoints):
     walk = NeedsTheModel()
 
     def close(self) -> None:
-        """Close the connections. The next call opens them again."""
+        """Close the connections. The next call opens new ones."""
         self._connection.close()
 
     def models(self) -> list[dict[str, Any]]:
@@ -219,6 +219,26 @@ class Client(ScoresPoints):
         """
         return self._retry_on_replaced_model(lambda served: served.predict(X))
 
+    def _points(self, X: Any) -> NDArray[np.float64]:
+        return self._served._points(X)
+
+    def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
+        """Find points with a value outside the bounds.
+
+        Such a value is scored as if it lay on the nearest bound.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            True for points with at least one value outside the bounds.
+        """
+        return self._served.outside_bounds(X)
+
     def score_one(self, point: Mapping[Any, Any]) -> float:
         """Score one point, for streams.
 
@@ -265,7 +285,7 @@ class Client(ScoresPoints):
             )
         return self._retry_on_replaced_model(lambda served: served.score_frame(X, **names))
 
-    def explain(self, X: Any) -> ToldExplanation:
+    def explain(self, X: Any) -> ServedExplanation:
         """Explain which features make each point outlying, and what would make it usual.
 
         Parameters
@@ -304,54 +324,46 @@ class Client(ScoresPoints):
     def _only_model(self) -> str:
         found = [one.get("id") for one in self.models()]
         if not all(isinstance(name, str) and MODEL_ID.fullmatch(name) for name in found):
-            raise ServerError("the server's answer cannot be used: it names a model as none is named.")
+            raise ServerError("the server's answer cannot be used: it contains an invalid model id.")
         if len(found) != 1:
             names = ", ".join(map(str, found[:20])) or "none"
             raise InvalidParameterError(
-                f"model must be given, unless the server has exactly one that the key may use. It has: {names}."
+                name="model",
+                must="given, unless the server has exactly one that the key may use",
+                remedy=f"It has: {names}.",
             )
         return str(found[0])
 
     def _described(self) -> Description:
-        told = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
-        if told.name != self._model:
-            raise ServerError(f"the server was asked for {self._model!r}, and told of {told.name[:64]!r}.")
-        return told
+        description = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
+        if description.name != self._model:
+            raise ServerError(f"the server was asked for {self._model!r} and described {description.name[:64]!r}.")
+        return description
 
     def _renewed(self, before: ServedModel, release: str) -> ServedModel:
         """The release that the server has now. Threads that find out together ask once."""
         with self._lock:
             if self._served is before or self._served.description.release == before.description.release:
                 for wait in (*WAITS, 0):
-                    told = self._described()
-                    if told.release == release:
+                    description = self._described()
+                    if description.release == release:
                         break
-                    time.sleep(wait)  # another worker has answered, who is yet to turn
-                served = ServedModel(self._connection, told, told.threshold, patient=True)
-                self._become(self._with_wanted(served))
+                    time.sleep(wait)  # a worker answered that still has the old release
+                served = ServedModel(self._connection, description, description.threshold, patient=True)
+                self._become(self._move(served))
             return self._served
 
     def _become(self, served: ServedModel) -> None:
         self._served = served
         self._keep_schema(served.description.domain)
 
-    def _with_wanted(self, served: ServedModel) -> ServedModel:
-        """With the threshold that was asked for, which stays when a release is replaced."""
-        if self._wanted is None:
-            return served
-        rule, value = self._wanted
-        return served.with_threshold(value if rule == "score" else _threshold_for(served, value))
-
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
-        wanted = ("target_fpr", target_fpr) if score is None else ("score", float(score))
-
-        def moved(served: ServedModel) -> ServedModel:
-            return served.with_threshold(float(score) if score is not None else _threshold_for(served, target_fpr))
+        def move(served: ServedModel) -> ServedModel:
+            return served.with_threshold(_threshold_for(served, target_fpr) if score is None else float(score))
 
         with self._lock:
-            served = self._retry_on_replaced_model(moved)
-            self._wanted = wanted
-            self._become(served)
+            self._become(self._retry_on_replaced_model(move))
+            self._move = move  # also for releases to come
 
     def _fitted_domain(self) -> Domain:
         return self._served.description.domain
@@ -362,35 +374,16 @@ class Client(ScoresPoints):
     def _threshold(self) -> float | None:
         return self._served._threshold()
 
-    def _features_of(self, X: Any) -> Any:
-        return self._served._features_of(X)  # noqa: SLF001
-
-    def _check_points(self, X: Any) -> Domain:
-        return self._served._check_points(X)  # noqa: SLF001
-
-    def _name(self) -> str:
-        return self._served._name()  # noqa: SLF001
-
-    def _estimator_like(self) -> Any:
-        return self._served._estimator_like()  # noqa: SLF001
-
 
 def _models(connection: Connection) -> list[dict[str, Any]]:
     found = connection.get("/v1/models").json().get("models")
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise ServerError("the server did not tell its models; is it a dpoutlier server?")
+        raise ServerError("the server returned no list of models.", remedy="Is it a dpoutlier server?")
     return found
 
 
 def _threshold_for(served: ServedModel, target_fpr: Any) -> float | None:
-    """The server's threshold, or its refusal as the error that a model raises here."""
-    none_bought = served.description.target_fpr is None
-    number = 0.5 if none_bought else checked_share(target_fpr=target_fpr)
-    try:
-        return served.threshold_for(number)
-    except ServerError as error:
-        if error.status != 400:
-            raise
-        kind = ThresholdNotSetError if none_bought else InvalidParameterError
-        text = str(error).removeprefix("target_fpr: ")
-    raise kind(text)
+    """The server's threshold; the errors are those of a loaded model."""
+    if served.description.target_fpr is None:
+        raise ThresholdNotSetError.no_histogram(merged=served.description.statement.merged is not None)
+    return served.threshold_for(checked_share(target_fpr=target_fpr))

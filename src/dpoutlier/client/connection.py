@@ -1,54 +1,50 @@
-"""Requests to one server: bounded in time and size, tried again where that can help, and never sent on to another host."""
+"""Requests to one server: bounded in time and size, retried where that can help, and never sent to another host."""
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import random
 import ssl
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from http.client import HTTPResponse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
     LocationParseError,
+    MaxRetryError,
     NameResolutionError,
     NewConnectionError,
     ProtocolError,
     ReadTimeoutError,
     SSLError,
 )
-from urllib3.util import Timeout, parse_url
-from urllib3.util.response import assert_header_parsing
+from urllib3.util import parse_url
 
 from dpoutlier._validate import bad
+from dpoutlier.client.transport import RETRIED, HTTPPool, HTTPSPool, RetryUntil, TimeUntil, TooLargeError, limited_to
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 
 __all__ = ["ARROW", "JSON", "Answer", "Connection"]
 
 JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 VARIABLE = "DPOUTLIER_KEY"
-UNAUTHORIZED, CERTIFICATE = "unauthorized", "certificate"
-NO_KEY = f"the server needs a valid key: give it as key=..., or in the variable {VARIABLE}. Whoever runs the server makes keys."
+UNAUTHORIZED, CERTIFICATE, INVALID_KEY = "unauthorized", "certificate", "invalid-key"
+KEY_COMES_FROM = f"Give it as key=..., or in the variable {VARIABLE}."
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-CONNECTIONS, PIECE = 16, 2**18
+CONNECTIONS = 16
 MOST_BYTES = 2**25
-"""Of an answer, unless whoever asks knows better: what is told of a model with thousands of features is smaller."""
-FIRST_WAIT, LONGEST_WAIT, FIRST_TRIES = 0.05, 2.0, 4
+"""Of an answer, unless the caller knows better: the description of a model with thousands of features is smaller."""
 LONGEST_MESSAGE = 2000
 
 
 class Answer(NamedTuple):
-    """What a server answered with status 200."""
+    """The server's answer, with status 200."""
 
     body: bytes
     headers: Mapping[str, str]
@@ -57,16 +53,16 @@ class Answer(NamedTuple):
         """The body as a JSON object."""
         content = _object(self.body)
         if content is None:
-            raise ServerError("the server answered with something else than a JSON object; is it a dpoutlier server?")
+            raise ServerError("the server's answer is not a JSON object.", remedy="Is it a dpoutlier server?")
         return content
 
 
 class Connection:
-    """One server. May be shared by threads; a process that was forked opens connections of its own.
+    """One server. Threads may share it; a forked process opens its own connections.
 
-    A request is tried again when the connection is lost and when the server is busy (503) or asks to wait (429), until ``timeout``
-    seconds have gone: to score is free of privacy cost, and the same however often it is done. A server that never answered is
-    given up much earlier.
+    urllib3 retries a request when the connection is lost and when the server is busy (503) or asks to wait (429), until ``timeout``
+    seconds have passed: scoring is free of privacy cost, and repeating it changes nothing. It gives up much earlier on a server
+    that never answered.
     """
 
     def __init__(self, url: str, *, key: str | None, ca: str | Path | None, timeout: float) -> None:
@@ -78,7 +74,7 @@ class Connection:
             self._headers["Authorization"] = f"Bearer {_checked(key)}"
         if self._scheme == "http" and self._host not in LOOPBACK:
             warnings.warn(
-                f"{self.url} is not encrypted: the points and the key can be read on the way. Use https.",
+                f"{self.url} is not encrypted: others can read the points and the key on the way. Use https.",
                 UnsafeWarning,
                 stacklevel=3,
             )
@@ -92,14 +88,14 @@ class Connection:
         return f"<connection to {self.url}>"
 
     def close(self) -> None:
-        """Close the connections that are idle; the next request opens one again."""
+        """Close idle connections. The next request opens a new one."""
         with self._lock:
             if self._pool is not None and self._made_in == os.getpid():
                 self._pool.close()
             self._pool = None
 
     def get(self, path: str) -> Answer:
-        """What is found there, as JSON."""
+        """The answer to a GET of JSON."""
         return self._ask("GET", path, None, {"Accept": JSON})
 
     def post(
@@ -112,61 +108,34 @@ class Connection:
         *,
         most: int = MOST_BYTES,
     ) -> Answer:
-        """The answer to a body, of at most so many bytes."""
+        """The answer to a POST; it may have at most ``most`` bytes."""
         target = f"{path}?{urlencode(query)}" if query else path
         return self._ask("POST", target, body, {"Content-Type": kind, "Accept": accept}, most)
 
     def _ask(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str], most: int = MOST_BYTES
     ) -> Answer:
-        start, wait, tries = time.monotonic(), FIRST_WAIT, 0
-        while True:
-            left = self.timeout - (time.monotonic() - start)
-            problem, told = self._once(method, path, body, headers, max(left, 0.001), most)
-            if not isinstance(problem, ServerError):
-                return problem
-            tries += 1
-            left = self.timeout - (time.monotonic() - start)
-            pause = wait * random.uniform(0.5, 1) if told is None else told  # noqa: S311 - so that clients do not come all at once
-            if not problem.again or pause >= left or (not self._answered and tries >= FIRST_TRIES):
-                raise problem
-            time.sleep(pause)
-            wait = min(2 * wait, LONGEST_WAIT)
-
-    def _once(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float, most: int
-    ) -> tuple[Answer | ServerError, float | None]:
-        """The answer or what went wrong, and for how many seconds the server asks to wait."""
+        until = time.monotonic() + self.timeout
         try:
-            status, found, content = self._exchange(method, path, body, headers, left, most)
+            with limited_to(most):
+                response = self._connections().urlopen(
+                    method,
+                    self._prefix + path,
+                    body=body,
+                    headers=self._headers | headers,
+                    timeout=TimeUntil(until),
+                    retries=RetryUntil(until, found_before=self._answered),
+                    redirect=False,
+                    decode_content=False,
+                )
         except (HTTPError, OSError) as error:
-            return self._lost(error), None
-        self._answered = True
-        if status == 200:
-            return Answer(content, found), None
-        return _refusal(status, content), _wait(found) if status in {429, 503} else None
-
-    def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], left: float, most: int
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        response = self._connections().urlopen(
-            method,
-            self._prefix + path,
-            body=body,
-            headers=self._headers | headers,
-            timeout=Timeout(total=left, connect=min(left, 10)),
-            retries=False,
-            redirect=False,
-            preload_content=False,
-            decode_content=False,
-        )
-        try:
-            content = b"".join(_pieces(response, most))
-        except BaseException:
-            response.close()
-            raise
-        response.release_conn()
-        return response.status, response.headers, content
+            problem = self._lost(error.reason if isinstance(error, MaxRetryError) else error)
+        else:
+            self._answered = True
+            if response.status == 200:
+                return Answer(response.data, response.headers)
+            problem = _refusal(response.status, response.data)
+        raise problem
 
     def _connections(self) -> Any:
         with self._lock:
@@ -176,101 +145,39 @@ class Connection:
 
     def _opened(self) -> Any:
         if self._scheme == "http":
-            return _Pool(self._host, self._port, maxsize=CONNECTIONS)
+            return HTTPPool(self._host, self._port, maxsize=CONNECTIONS)
         context = ssl.create_default_context(cafile=self._ca)
-        return _SafePool(self._host, self._port, maxsize=CONNECTIONS, ssl_context=context)
+        return HTTPSPool(self._host, self._port, maxsize=CONNECTIONS, ssl_context=context)
 
-    def _lost(self, error: Exception) -> ServerError:
-        """What to say of a request without an answer. What urllib3 says may hold headers, and is not shown."""
+    def _lost(self, error: Exception | None) -> ServerError:
+        """The error for a request without an answer. The text of urllib3's error may contain headers, so it is not shown."""
         where = f"the server {self.url}"
         if isinstance(error, SSLError):
             cause = getattr(error.args[0], "verify_message", "") if error.args else ""
-            why = f" ({cause})" if cause else ""
             return ServerError(
-                f"{where} could not prove who it is{why}. Give the file of the authority that signed its "
-                "certificate as ca=, and the name that stands in the certificate in the url.",
+                f"{where} could not prove its identity{f' ({cause})' if cause else ''}.",
+                remedy="Give the file of the authority that signed its certificate as ca=, and use the name of the certificate in "
+                "the url.",
                 code=CERTIFICATE,
             )
         if isinstance(error, NameResolutionError):
             return ServerError(f"{where} was not found: no address is known for {self._host!r}.")
-        if isinstance(error, _TooLargeError):
-            return ServerError("the server's answer cannot be used: it is too large. Is it a dpoutlier server?")
+        if isinstance(error, TooLargeError):
+            return ServerError(
+                "the server's answer cannot be used: it is too large.", remedy="Is it a dpoutlier server?"
+            )
         if isinstance(error, ReadTimeoutError):
-            return ServerError(f"{where} did not answer within {self.timeout:g} seconds, or not in full.")
+            return ServerError(f"{where} did not answer within {self.timeout:g} seconds, or not completely.")
         if isinstance(error, NewConnectionError | ConnectTimeoutError):
-            return ServerError(f"{where} cannot be reached. Is it running, and is the port right?", again=True)
+            return ServerError(
+                f"{where} cannot be reached.", remedy="Is it running, and is the port right?", again=True
+            )
         lost = isinstance(error, ProtocolError | OSError)
-        return ServerError(f"the connection to {where} was lost before it had answered.", again=lost)
-
-
-class _TooLargeError(HTTPError):
-    """An answer is larger than any answer should be."""
-
-
-def _pieces(response: Any, most: int) -> Iterator[bytes]:
-    """The body of an answer, if it is not too large."""
-    size = 0
-    while piece := response.read1(PIECE):
-        size += len(piece)
-        if size > most:
-            raise _TooLargeError
-        yield piece
-
-
-class _Reading(io.RawIOBase):
-    """What a socket receives until its timeout is over in all, however slowly bytes come; a socket's own is for each piece."""
-
-    def __init__(self, connected: Any, stream: Any) -> None:
-        self._socket, self._stream = connected, stream
-        self._end = time.monotonic() + connected.gettimeout()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left)
-        found: int | None = self._stream.readinto(buffer)
-        return found
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-class _TimedResponse(HTTPResponse):
-    """An answer whose head and body together have the time that the connection has for reading."""
-
-    def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
-        super().__init__(sock, *arguments, **named)
-        self.fp = io.BufferedReader(_Reading(sock, self.fp.detach()))
-
-    def begin(self) -> None:
-        """Read the head, and refuse one that cannot be parsed: urllib3 would log it as it stands, and go on."""
-        super().begin()
-        assert_header_parsing(self.msg)
-
-
-class _Connection(urllib3.connection.HTTPConnection):
-    response_class = _TimedResponse
-
-
-class _SafeConnection(urllib3.connection.HTTPSConnection):
-    response_class = _TimedResponse
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SafePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SafeConnection
+        return ServerError(f"the connection to {where} was lost before the answer was complete.", again=lost)
 
 
 def _parts(url: Any) -> tuple[str, str, str, int, str]:
-    """The url as it is shown, its scheme, host, port, and what stands before each path."""
+    """The url as it is shown; its scheme, host, port, and the prefix of each path."""
     wanted = "the address of a server, such as https://host:8765"
     if not isinstance(url, str):
         raise bad("url", wanted, url)
@@ -281,9 +188,9 @@ def _parts(url: Any) -> tuple[str, str, str, int, str]:
     if found is None or found.scheme not in {"http", "https"} or not found.host:
         raise bad("url", wanted, url)
     if found.auth or found.query or found.fragment:
-        raise InvalidParameterError(
-            f"url must be {wanted}, without a password, a question mark or a #."
-        )  # may be a secret
+        raise InvalidParameterError(  # without the value, which may be a secret
+            name="url", must=f"{wanted}, without a password, a question mark or a #"
+        )
     prefix = (found.path or "").rstrip("/")
     port = found.port or (443 if found.scheme == "https" else 80)
     return f"{found.scheme}://{found.host}:{port}{prefix}", found.scheme, found.host, port, prefix
@@ -296,10 +203,13 @@ def _seconds(timeout: Any) -> float:
 
 
 def _checked(key: Any) -> str:
-    """The key; the error does not show it."""
+    """The key. The error does not show it."""
     if not isinstance(key, str) or not key.strip() or not key.strip().isascii() or not key.strip().isprintable():
         raise InvalidParameterError(
-            f"key must be one line of text as `dpoutlier keys create` prints it; give it as key=, or in {VARIABLE}."
+            name="key",
+            must="one line of text as `dpoutlier keys create` prints it",
+            remedy=KEY_COMES_FROM,
+            code=INVALID_KEY,
         )
     return key.strip()
 
@@ -314,33 +224,32 @@ def _ca_file(ca: Any) -> str:
     return str(ca)
 
 
-def _wait(headers: Mapping[str, str]) -> float | None:
-    """The seconds that the server asks to wait, if it does."""
-    told = headers.get("Retry-After", "")
-    return float(told) if told.isascii() and told.isdigit() and len(told) < 9 else None
-
-
 def _object(body: bytes) -> dict[str, Any] | None:
     try:
-        content = json.loads(body.decode())  # of bytes it would guess the encoding
+        content = json.loads(body.decode())  # from bytes it would guess the encoding
     except (ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None
 
 
 def _refusal(status: int, body: bytes) -> ServerError:
-    """The error that a status means, with the server's own words."""
+    """The error that a status means, in the server's own words."""
     if 300 <= status < 400:
         return ServerError(
-            "the server sends its callers to another address, and no key goes there. Give the right url.", status=status
+            "the server redirects to another address, and the key is not sent there.",
+            remedy="Give the right url.",
+            status=status,
         )
     error = (_object(body) or {}).get("error")
-    told = error if isinstance(error, dict) else {}
-    code, message = told.get("code"), told.get("message")
-    text = message if isinstance(message, str) else f"the server answered with status {status}, and did not say why."
-    if status == 401 and code == UNAUTHORIZED:  # the server speaks of the header, which is ours to write
-        text = NO_KEY
+    fields = error if isinstance(error, dict) else {}
+    code, message = fields.get("code"), fields.get("message")
+    if status == 401 and code == UNAUTHORIZED:  # the server's words are about the header, which we write
+        return ServerError(
+            "the server needs a valid key.",
+            remedy=f"{KEY_COMES_FROM} Whoever runs the server makes keys.",
+            code=code,
+            status=status,
+        )
+    text = message if isinstance(message, str) else f"the server answered with status {status} and gave no reason."
     shown = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST_MESSAGE])
-    return ServerError(
-        shown, status=status, code=code if isinstance(code, str) else None, again=status in {429, 502, 503, 504}
-    )
+    return ServerError(shown, code=code if isinstance(code, str) else None, status=status, again=status in RETRIED)

@@ -1,4 +1,4 @@
-"""What a server tells of a model: its public features, the threshold, the statement, and how much may be asked at once."""
+"""A server's description of a model: its public features, threshold and statement, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Description", "Limits", "statement_of", "threshold_of"]
 RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 
 MOST = 2**53
-"""Of a limit: past that a division is not exact, and far past it none is possible."""
+"""The largest limit: divisions of larger numbers are not exact."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a server takes in one request."""
+    """How much a server accepts in one request."""
 
     rows: int
     bytes: int
@@ -31,24 +31,24 @@ class Limits:
 
 @dataclass(frozen=True)
 class Description:
-    """All that is told of one model."""
+    """All that the server says about one model."""
 
     name: str
     release: str
     detector: str
     domain: Domain
     person: str | None
-    """The column that tells people apart: points may have it, and it is not sent."""
+    """The column that identifies people. Points may have it; it is not sent."""
     threshold: float | None
     target_fpr: float | None
-    """The rate that the fit aimed at; None if no histogram of scores was bought."""
+    """The false-positive rate of the fit; None if the model has no histogram of scores."""
     limits: Limits
     statement: PrivacyStatement
     publishable: bool
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Description:
-        """The description, or an error if it is none."""
+        """The description, or an error if the content is not one."""
         try:
             limits = content["limits"]
             return cls(
@@ -66,28 +66,29 @@ class Description:
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError, DpoutlierError):
             pass
         raise ServerError(
-            "what the server tells of the model cannot be read; it is no dpoutlier server, or of another version."
+            "the server's description of the model cannot be read.",
+            remedy="Is it a dpoutlier server of another version?",
         )
 
 
 def _fitting(pattern: re.Pattern[str], text: str) -> str:
-    """A text that is shown, if it is such a one: a terminal obeys some letters."""
+    """A text that will be shown, if it has the pattern: some characters control a terminal."""
     if not pattern.fullmatch(text):
         raise ValueError
     return text
 
 
-def threshold_of(told: Any) -> float | None:
+def threshold_of(value: Any) -> float | None:
     """A threshold from JSON, which has no infinity."""
-    if told is None:
+    if value is None:
         return None
-    if isinstance(told, bool) or math.isnan(float(told)):
+    if isinstance(value, bool) or math.isnan(float(value)):
         raise ValueError
-    return float(told)
+    return float(value)
 
 
 def _domain(features: list[dict[str, Any]], *, named: bool) -> Domain:
-    """The domain of the fit, but for what its bounds were bought within, which points do not need."""
+    """The domain of the fit, without the outer ranges of private bounds, which points do not need."""
     categories, missing = [_category(one) for one in features], [one["missing"] is True for one in features]
     bounds = [
         (float(one["lower"]), float(one["upper"])) if own is None else (0.0, float(axis_of(own, missing=cell).levels))
@@ -105,13 +106,13 @@ def _domain(features: list[dict[str, Any]], *, named: bool) -> Domain:
 def _category(feature: dict[str, Any]) -> Category | None:
     if feature["kind"] == "number":
         return None
-    other = feature["other"] is True  # told as the last of the levels
+    other = feature["other"] is True  # the server lists it as the last level
     flags = {name: feature[name] is True for name in ("numeric", "ordered")}
     return Category.from_json({"levels": feature["levels"][: len(feature["levels"]) - other], "other": other, **flags})
 
 
-class ToldStatement(PrivacyStatement):
-    """A statement whose page the server has written, in words of another version."""
+class ServedStatement(PrivacyStatement):
+    """A statement with the page that the server wrote, in the words of another version."""
 
     _page: str
 
@@ -120,17 +121,17 @@ class ToldStatement(PrivacyStatement):
 
 
 def statement_of(content: dict[str, Any], page: str) -> PrivacyStatement:
-    """The statement as data; printed, it is the server's page."""
+    """The statement as data. Printed, it is the server's page."""
     known = {field.name: _frozen(content.get(field.name)) for field in fields(PrivacyStatement)}
     statement = PrivacyStatement(**known)
     if str(statement) != page:
-        statement = ToldStatement(**known)
+        statement = ServedStatement(**known)
         object.__setattr__(statement, "_page", page)
     return statement
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as the tuples that they were, but within the features, where they are lists."""
+    """Lists become the tuples that they were, except within the features, where they are lists."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict) and "parts" in value:

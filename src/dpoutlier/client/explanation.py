@@ -1,4 +1,4 @@
-"""An explanation as a server tells it."""
+"""An explanation from a server."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from dpoutlier.explain.explanation import Explanation
 from dpoutlier.explain.wording import value_text
 from dpoutlier.features.domain import Domain
 
-__all__ = ["ToldExplanation", "ToldPoint"]
+__all__ = ["ServedExplanation", "ServedPoint"]
 
 GRIDS = ("DPGridKNN", "GridKNN")
 BEFORE_THE_REGION = "What features add makes the score. "
 
 
 @dataclass(frozen=True)
-class ToldPoint:
-    """What is told of one point beside numbers."""
+class ServedPoint:
+    """What the server says about one point, besides numbers."""
 
     note: str
     counterfactual: str | None
     instead: dict[str, tuple[str, str]]
-    """For each feature: where it would have to lie, and the score then."""
+    """For each feature: the values at which the point would be usual, and the score there."""
 
 
 @dataclass(frozen=True)
-class ToldExplanation(Explanation):
-    """As ``Explanation``, where a server has looked things up in the model: what it did not tell needs the model itself.
+class ServedExplanation(Explanation):
+    """An ``Explanation`` whose texts a server made. What the server does not send needs the model itself.
 
-    ``counterfactual()`` is a sentence, and of a grid ``region()``, ``regions``, ``found`` and ``k`` are not told.
+    ``counterfactual()`` is a sentence. For a grid, ``region()``, ``regions``, ``found`` and ``k`` are not available.
     """
 
     domain: Domain = field(kw_only=True, repr=False, compare=False)
     values: NDArray[np.float64] = field(kw_only=True, repr=False, compare=False)
-    told: tuple[ToldPoint, ...] = field(kw_only=True, repr=False, compare=False)
+    points: tuple[ServedPoint, ...] = field(kw_only=True, repr=False, compare=False)
     grid: bool = field(kw_only=True, repr=False, compare=False)
 
     @classmethod
     def of(
         cls, answers: Sequence[dict[str, Any]], domain: Domain, values: NDArray[np.float64], detector: str
-    ) -> ToldExplanation:
+    ) -> ServedExplanation:
         """From the answers to all batches."""
         try:
             points = [point for answer in answers for point in answer["explanations"]]
@@ -62,57 +62,59 @@ class ToldExplanation(Explanation):
                 float(answers[0]["typical_score"]),
                 domain=domain,
                 values=values,
-                told=tuple(_point(point) for point in points),
+                points=tuple(_point(point) for point in points),
                 grid=detector in GRIDS,
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             pass
-        raise ServerError("the server did not answer with an explanation of each point; is it of another version?")
+        raise ServerError(
+            "the server returned no explanation for each point.", remedy="Does it run another version of dpoutlier?"
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        """All of it: it holds no model."""
+        """All of it: an explanation from a server holds no model."""
         return self.__dict__
 
     @property
     def k(self) -> None:
-        """Not told of a grid; nothing for others."""
+        """Not available for a grid; None for other detectors."""
         return self._not_of_grid("k")
 
     @property
     def found(self) -> None:
-        """Not told of a grid; nothing for others."""
+        """Not available for a grid; None for other detectors."""
         return self._not_of_grid("found")
 
     @property
     def regions(self) -> None:
-        """Not told of a grid; nothing for others."""
+        """Not available for a grid; None for other detectors."""
         return self._not_of_grid("regions")
 
     def region(self, point: int = 0) -> None:
-        """Not told of a grid; nothing for others."""
+        """Not available for a grid; None for other detectors."""
         self._check_point(point)
         return self._not_of_grid("region")
 
     def counterfactual(self, point: int = 0, feature: str | None = None) -> str | None:  # type: ignore[override]
-        """What would have to be otherwise for a point to be usual, as a sentence; None if nothing in reach is."""
+        """What would have to be different for a point to be usual, as a sentence; None if nothing within reach is usual."""
         self._check_point(point)
         if feature is not None and (self.grid or feature != self.ranking(point)[0][0]):
-            raise _not_told("the counterfactual of a feature; instead() tells what a table says of it")
-        return self.told[point].counterfactual
+            raise _not_sent("the counterfactual of one feature (instead() gives what a table shows of it)")
+        return self.points[point].counterfactual
 
     def value(self, feature: str, point: int = 0, given: Any = None) -> str:
-        """A point's value in words. A value as it was ``given`` tells more than that it is none of the declared levels."""
+        """A point's value in words. The value as it was ``given`` is shown if it is not a declared level."""
         return value_text(self.domain, self.features.index(feature), self.values[point], given)
 
     def instead(self, feature: str, point: int = 0) -> tuple[str, ...]:
-        """What a table says of one feature: where it would have to lie; for forests and marginals also the score then."""
+        """What a table shows of one feature: the usual values; for forests and marginals also the score there."""
         self._check_point(point)
         if feature not in self.features:
             raise bad("feature", f"one of {list(self.features)}", feature)
-        return self.told[point].instead[feature][: 1 if self.grid else 2]
+        return self.points[point].instead[feature][: 1 if self.grid else 2]
 
     def _region_note(self, point: int) -> str:
-        return self.told[point].note.removeprefix(BEFORE_THE_REGION)
+        return self.points[point].note.removeprefix(BEFORE_THE_REGION)
 
     @property
     def _of_grid(self) -> bool:
@@ -120,13 +122,13 @@ class ToldExplanation(Explanation):
 
     def _not_of_grid(self, what: str) -> None:
         if self.grid:
-            raise _not_told(what)
+            raise _not_sent(what)
 
 
-def _point(told: dict[str, Any]) -> ToldPoint:
-    instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in told["rows"]}
-    return ToldPoint(str(told["note"]), told["counterfactual"], instead)
+def _point(content: dict[str, Any]) -> ServedPoint:
+    instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in content["rows"]}
+    return ServedPoint(str(content["note"]), content["counterfactual"], instead)
 
 
-def _not_told(what: str) -> AttributeError:
-    return AttributeError(f"a server does not tell {what}: load the model file to ask for it.")
+def _not_sent(what: str) -> AttributeError:
+    return AttributeError(f"a server does not send {what}: load the model file to get it.")

@@ -1,4 +1,4 @@
-"""One release of a model on a server: it scores as the model does, and stops when the server has another release."""
+"""One release of a model on a server. It scores as the model does, and raises an error once the server has another release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpoutlier.client.bodies import FOR_AN_ANSWER, most_bytes, points_batches, points_body, scores_of_answer
 from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
-from dpoutlier.client.explanation import ToldExplanation
+from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ServerError
 from dpoutlier.features.domain import Domain
@@ -24,10 +24,10 @@ from dpoutlier.tables.rows import MissingValueError, Positions, Rows
 __all__ = ["ReplacedError", "ServedModel"]
 
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between looks while the workers of a server turn to a new release, one after the other."""
+"""Seconds between requests while the workers of a server change to a new release, one after the other."""
 SHOWN_COLUMNS = 6
 FOR_A_REASON = 4096
-"""Bytes of an explanation for each feature of a point, at most."""
+"""Most bytes of an explanation for each feature of a point."""
 
 T = TypeVar("T")
 
@@ -37,14 +37,14 @@ class ReplacedError(ServerError):
 
     def __init__(self, release: str) -> None:
         super().__init__(
-            "the server has replaced the model in the middle of a call, again and again. Scores of two releases are never mixed: "
-            "call again when it is done."
+            "the server replaced the model several times during one call.",
+            remedy="Scores of two releases are never mixed: call again when the server has finished.",
         )
         self.release = release
 
 
 class ServedModel(ScoresPoints):
-    """A release as it was described when this was made, with a threshold. Nothing of it changes.
+    """A release as the server described it, with a threshold. It never changes.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class ServedModel(ScoresPoints):
     description : Description
     threshold : float, optional
     patient : bool
-        Ask again, for some seconds, where a worker of the server still has another release.
+        Ask again, for some seconds, if a worker of the server still has another release.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class ServedModel(ScoresPoints):
         self._keep_schema(description.domain)
 
     def __repr__(self) -> str:
-        told = self.description
-        return f"<release {told.release[:12]} of {told.name!r} at {self.connection.url}>"
+        model = self.description
+        return f"<release {model.release[:12]} of {model.name!r} at {self.connection.url}>"
 
     def with_threshold(self, threshold: float | None) -> ServedModel:
         """The same with another threshold."""
         return ServedModel(self.connection, self.description, threshold, patient=self.patient)
 
     def threshold_for(self, target_fpr: Any) -> float | None:
-        """The threshold for a false-positive rate, by the histogram of scores that the server has."""
+        """The threshold for a false-positive rate, from the server's histogram of scores."""
         body = json.dumps({"points": []}).encode()
 
         def read(answer: Answer) -> tuple[str, float | None]:
@@ -80,13 +80,13 @@ class ServedModel(ScoresPoints):
                 return str(content["release"]), threshold_of(content["threshold"])
             except (KeyError, TypeError, ValueError, OverflowError):
                 pass
-            raise ServerError("the server did not tell a threshold; is it of another version?")
+            raise ServerError("the server returned no threshold.", remedy="Does it run another version of dpoutlier?")
 
         query = {"target_fpr": repr(float(target_fpr))}
-        return self._steady(lambda: read(self._post("score", body, JSON, JSON, query, most=FOR_AN_ANSWER)))
+        return self._of_this_release(lambda: read(self._post("score", body, JSON, JSON, query, most=FOR_AN_ANSWER)))
 
-    def explain(self, X: Any) -> ToldExplanation:
-        """What the server tells of each point."""
+    def explain(self, X: Any) -> ServedExplanation:
+        """Why each point scores as it does, from the server."""
         return self._of_points(X, self._explain)
 
     def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ class ServedModel(ScoresPoints):
             return np.empty(0)
         limits = self.description.limits
         places = points_batches(columns, self.description.domain, limits, limits.rows)
-        found = [self._steady(partial(self._scored, columns, first, last)) for first, last in places]
+        found = [self._of_this_release(partial(self._scored, columns, first, last)) for first, last in places]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _scored(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, NDArray[np.float64]]:
@@ -103,12 +103,12 @@ class ServedModel(ScoresPoints):
         answer = self._post("score", body, ARROW, ARROW, most=most_bytes(last - first))
         return scores_of_answer(answer, last - first)
 
-    def _explain(self, positions: Positions) -> ToldExplanation:
+    def _explain(self, positions: Positions) -> ServedExplanation:
         columns, domain, limits = self._complete(positions), self.description.domain, self.description.limits
         values = np.stack(columns, axis=1).astype(np.float64, copy=False)
         places = points_batches(columns, domain, limits, limits.explain_rows)
-        answers = [self._steady(partial(self._explained, columns, first, last)) for first, last in places]
-        return ToldExplanation.of(answers, domain, values, self.description.detector)
+        answers = [self._of_this_release(partial(self._explained, columns, first, last)) for first, last in places]
+        return ServedExplanation.of(answers, domain, values, self.description.detector)
 
     def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
         body = points_body(columns, self.description.domain, first, last)
@@ -117,7 +117,7 @@ class ServedModel(ScoresPoints):
         return str(content.get("release")), content
 
     def _complete(self, positions: Positions) -> list[NDArray[Any]]:
-        """The columns of rows, after a check that nothing is missing where nothing may be."""
+        """The columns of rows, after a check that values are missing only where the model has a cell for that."""
         assert isinstance(positions, Rows)
         for j, column in enumerate(positions.columns):
             if positions.complete and not positions.domain.has_missing_cell(j) and np.isnan(column).any():
@@ -128,8 +128,8 @@ class ServedModel(ScoresPoints):
         path = f"/v1/models/{self.description.name}/{what}"
         return self.connection.post(path, body, kind, accept, query, most=most)
 
-    def _steady(self, ask: Callable[[], tuple[str, T]]) -> T:
-        """An answer of this release."""
+    def _of_this_release(self, ask: Callable[[], tuple[str, T]]) -> T:
+        """An answer of this release, or ``ReplacedError``."""
         for wait in (*(WAITS if self.patient else ()), None):
             release, found = ask()
             if release == self.description.release:
@@ -139,13 +139,13 @@ class ServedModel(ScoresPoints):
         raise ReplacedError(release)
 
     def _features_of(self, X: Any) -> Any:
-        """The table without the column that tells people apart: points need none, and may have it."""
+        """The table without the column that identifies people, which points may have."""
         person = self.description.person
         names = None if person is None else tables.column_names(X)
         return X if names is None or person not in names else tables.without(X, str(person))
 
     def _check_points(self, X: Any) -> Domain:
-        """As of a model here. Where columns are too many, the error says what to do."""
+        """The check of a loaded model. If there are too many columns, the error also says what to do."""
         try:
             return super()._check_points(X)
         except ValueError as error:
@@ -165,13 +165,13 @@ class ServedModel(ScoresPoints):
         return self._moved
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:  # noqa: ARG002
-        raise TypeError(f"{self!r} does not change; set the threshold of the client.")
+        raise TypeError(f"{self!r} cannot change. Set the threshold of the client.")
 
     def _name(self) -> str:
         return self.description.detector
 
     def _estimator_like(self) -> Any:
-        from sklearn.base import BaseEstimator  # noqa: PLC0415 - slow to import, and only needed for its words
+        from sklearn.base import BaseEstimator  # noqa: PLC0415 - slow to import, and only needed for its error messages
 
         estimator = type(self.description.detector, (BaseEstimator,), {})()
         for name in ("n_features_in_", "feature_names_in_"):

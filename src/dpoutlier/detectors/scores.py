@@ -317,8 +317,9 @@ class ScoresPoints(ABC):
         threshold = self._threshold()
         if threshold is None:
             raise ThresholdNotSetError(
-                "no threshold is set, so there is nothing to predict with; scores need none. Fit with target_fpr=0.05 to "
-                "estimate one with a part of epsilon, or call set_threshold(score=...)."
+                "no threshold is set, so there is nothing to predict with; scores need none.",
+                remedy="Fit with target_fpr=0.05 to estimate one with a part of epsilon, or call set_threshold(score=...).",
+                code="no-threshold",
             )
         return 0.0 - threshold
 

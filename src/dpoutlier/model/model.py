@@ -72,17 +72,8 @@ class Model:
         return replace(self, threshold=float(score))
 
     def with_target_fpr(self, target_fpr: float) -> Model:
-        if self.merged is not None:
-            raise ThresholdNotSetError(
-                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: those of its parts "
-                "are histograms of their own scores. Set a threshold on the outlier score yourself: set_threshold(score=...)."
-            )
-        if self.score_histogram is None:
-            raise ThresholdNotSetError(
-                "the fit made no histogram of scores, so no false-positive rate can be aimed at. "
-                "Fit with target_fpr=0.05 (it takes threshold_share of epsilon), or set a threshold on the outlier "
-                "score yourself: set_threshold(score=...)."
-            )
+        if self.merged is not None or self.score_histogram is None:
+            raise ThresholdNotSetError.no_histogram(merged=self.merged is not None)
         return self.with_threshold(self.score_histogram.threshold(target_fpr))
 
     def privacy_statement(self) -> PrivacyStatement:

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from dpoutlier._validate import bad
 from dpoutlier.detectors.batches import BatchScorer
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.merge import release_id
@@ -69,7 +69,7 @@ def prepared(model: Model) -> Model:
             "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
             "never served. Fit it with a DP detector and a finite epsilon."
         )
-    return for_strangers(FittedDetector(model, ""))._fitted_model()
+    return with_constant_time_counts(FittedDetector(model, ""))._fitted_model()
 
 
 def release_of(model: Model) -> str:

@@ -216,9 +216,12 @@ def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: b
             many = f" ({len(missing)} in this column)" if whole else ""
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
             return PointsError(
-                f"points have a missing value or {what} in {label}{place}: "
-                f"{_original(table, row, j)!r}. Input contains NaN or text: remove or fill such rows{many}, or "
-                "fit with a cell for missing values (missing='cell')."
+                f"points have a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
+                remedy=f"Input contains NaN or text: remove or fill such rows{many}, or fit with a cell for missing values "
+                "(missing='cell').",
+                code="missing-value",
+                row=None if first is None else first + row,
+                column=label,
             )
     raise AssertionError("no value is missing")
 

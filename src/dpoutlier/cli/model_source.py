@@ -11,16 +11,15 @@ if TYPE_CHECKING:
     from dpoutlier.client.client import Client
     from dpoutlier.detectors.fitted import FittedDetector
 
-__all__ = ["opened"]
+__all__ = ["open_model"]
 
 LONGEST_KEY = 4096
-KEY_COMES_FROM = "give it as --key-file FILE, or in the variable DPOUTLIER_KEY"
 
 
-def opened(
+def open_model(
     model: Path, url: str | None, key_file: Path | None, ca: Path | None, n_jobs: int | None = None
 ) -> FittedDetector | Client:
-    """The model of that path or, with a url, of that id."""
+    """The model in that file or, with a url, of that id."""
     if url is None:
         from dpoutlier.detectors.load import load  # noqa: PLC0415 - a client needs none of it
         from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
@@ -30,19 +29,7 @@ def opened(
         return load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=n_jobs)
     from dpoutlier.client.client import Client  # noqa: PLC0415
 
-    key = None if key_file is None else _key(key_file)
-    try:
-        return Client(url, str(model), key=key, ca=ca)
-    except InvalidParameterError as error:
-        text = _in_options(str(error))
-    raise InvalidParameterError(text)
-
-
-def _in_options(text: str) -> str:
-    """What a client says of its arguments, as the command line calls them."""
-    name, rest = text.split(" ", 1)
-    called = {"url": "--url", "ca": "--ca", "model": "MODEL", "key": "the key"}.get(name, name)
-    return f"{called} {rest}".replace("give it as key=, or in DPOUTLIER_KEY", KEY_COMES_FROM)
+    return Client(url, str(model), key=None if key_file is None else _key(key_file), ca=ca)
 
 
 def _key(path: Path) -> str:
