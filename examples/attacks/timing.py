@@ -108,8 +108,8 @@ def pairs_of_holders(law):
 def detectors(pair, way, model, scoring):
     """Both models of a pair, made anew: where they are in memory must not decide either."""
     if way == "dense":
-        return [scoring.with_model(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
-    both = [scoring.with_model(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
+        return [scoring._with_model(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
+    both = [scoring._with_model(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
     return both if way == "quick" else [with_constant_time_counts(one) for one in both]
 
 
@@ -117,7 +117,7 @@ def times(way, blocks, rng):
     """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the fastest FASTEST of either's times."""
     with expected():
         fitted = DPGridKNN(0.25, features=(0, 1), bins=BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
-    model, scoring = fitted.model_, fitted.only_scoring()
+    model, scoring = fitted.model_, fitted._only_scoring()
     pairs, points = pairs_of_holders(model.counts.law), rng.random((POINTS, 2))
     found, taken = np.empty((blocks, 2)), np.empty((2, REPEATS))
     for block in range(-3, blocks):

@@ -251,7 +251,7 @@ def test_a_client_is_not_pickled_and_says_what_it_cannot_do():
             pickle.dumps(client)
         assert KEY not in repr(client)
         assert KEY not in repr(client._connection)
-        for name in ("save", "export_scores", "walk", "count_intervals", "fitted_model", "model_"):
+        for name in ("save", "export_scores", "walk", "count_intervals", "model_"):
             assert not hasattr(client, name)
             with pytest.raises(AttributeError, match="Load the model file"):
                 getattr(client, name)

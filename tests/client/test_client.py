@@ -108,7 +108,7 @@ def agree(client, local, call):
 
 
 def good_points(local, n, seed=3):
-    if local.fitted_domain().names is None:
+    if local._fitted_domain().names is None:
         return np.random.default_rng(seed).uniform(-0.2, 1.2, (n, 3))
     return rows(n, seed)
 
@@ -119,7 +119,7 @@ CALLS = {
     "decision_function": lambda model, X: model.decision_function(X),
     "predict": lambda model, X: model.predict(X),
     "outside_bounds": lambda model, X: model.outside_bounds(X),
-    "points": lambda model, X: model.points(X),
+    "points": lambda model, X: model._points(X),
 }
 
 
@@ -136,10 +136,10 @@ def test_what_is_known_of_the_model_is_the_same(pair, server):
     assert client.n_features_in_ == local.n_features_in_
     names = [getattr(model, "feature_names_in_", np.array([])).tolist() for model in pair]
     assert names[0] == names[1]
-    assert client.has_threshold() == local.has_threshold()
+    assert client._threshold() == local._threshold()
     assert outcome(lambda: client.offset_) == outcome(lambda: local.offset_)
     assert client.publishable == local.publishable
-    there, here = client.fitted_domain(), local.fitted_domain()
+    there, here = client._fitted_domain(), local._fitted_domain()
     for part in ("lower", "upper", "names", "categories", "missing", "labels", "axes"):
         assert getattr(there, part) == getattr(here, part)
     statement = client.privacy_statement()
@@ -220,7 +220,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_told_in_the_same_words(pair, mistake):
-    if mistake in TOO_MANY and pair[1].fitted_domain().names is not None:
+    if mistake in TOO_MANY and pair[1]._fitted_domain().names is not None:
         return  # a client says more, see below
     for call in ("outlier_scores", "predict", "outside_bounds"):
         agree(*pair, lambda model, call=call: CALLS[call](model, MISTAKES[mistake]))
@@ -283,7 +283,7 @@ def test_frames_come_back_as_from_the_model(pair, kind, missing):
         if holes:
             table = table.set_column(2, "sex", pa.array([None, *table["sex"].to_pylist()[1:]]))
             table = table.set_column(0, "age", pa.array([*table["age"].to_pylist()[1:], None]))
-        if local.fitted_domain().names is None:
+        if local._fitted_domain().names is None:
             table = table.select(["age", "dose", "id"])
         frame = FRAMES[kind](table)
         for names in (
@@ -336,7 +336,7 @@ def test_thresholds_move_as_those_of_the_model(server, name):
         {"score": 1, "target_fpr": 0.1},
     ):
         agree(client, local, lambda model, moved=moved: model.set_threshold(**moved) is model)
-        agree(client, local, lambda model: (model.has_threshold(), model.offset_))
+        agree(client, local, lambda model: (model._threshold(), model.offset_))
         agree(client, local, lambda model: model.predict(X))
 
 

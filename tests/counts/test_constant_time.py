@@ -352,7 +352,7 @@ def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
         steady(replace(keyed(law_of(Fraction(1, 2))), noise=1))
     wide = DPGridKNN(Fraction(1, 3000), features=(0, 1), bins=20, counts="keyed").fit(ROWS)
     with pytest.raises(SecretError, match=r"scale 3000 rows\)"):
-        with_constant_time_counts(wide.only_scoring())
+        with_constant_time_counts(wide._only_scoring())
 
 
 # Time -----------------------------------------------------------------------------------------------------------------------

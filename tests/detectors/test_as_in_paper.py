@@ -64,7 +64,7 @@ def test_the_range_is_from_the_least_to_the_largest():
 
 def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
     with pytest.warns(UnsafeWarning, match="NOT PRIVATE") as caught:
-        detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, b=5, weighted=True)
+        detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, bins=5, weighted=True)
     assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {LEAKED}"]
     assert (detector.k, detector.bins, detector.weighted, detector.max_depth) == (10, 5, True, 4)
     assert (detector.exhausted, detector.distance) == ("as-printed", "cell")
@@ -81,20 +81,20 @@ def test_depth_alone_ends_a_walk_in_any_number_of_features():
     rows = np.vstack([np.zeros((1, 80)), np.ones((300, 80)), np.zeros((300, 80))])
     rows[301:, :4] = 1.0
     with pytest.warns(UnsafeWarning):
-        detector = dpoutlier.as_in_paper(rows, epsilon=1e4, k=10, b=2, weighted=True, preprocessing="range")
+        detector = dpoutlier.as_in_paper(rows, epsilon=1e4, k=10, bins=2, weighted=True, preprocessing="range")
     assert detector.max_cells == Grid((2,) * 80).most_within(4) < detector.model_.partition.n_cells
     assert detector.outlier_scores(np.zeros((1, 80)))[0] == pytest.approx(300 * 2, rel=1e-3)
 
 
 BAD = {
-    "no row": (np.empty((0, 3)), "reference must have at least one row"),
-    "no column": (np.empty((5, 0)), "reference must have at least one row"),
-    "a gap": ([[1.0, 2.0], [np.nan, 3.0]], "reference must hold finite numbers"),
-    "infinity": ([[1.0], [np.inf]], "reference must hold finite numbers"),
-    "text": (pl.DataFrame({"a": ["x", "y"]}), "reference must hold finite numbers"),
-    "too large": ([[-1.7e308], [1.7e308]], "reference must hold finite numbers"),
-    "a path": ("rows.csv", "reference must be an array or a data frame in memory, got str"),
-    "a lazy frame": (pl.LazyFrame({"a": [1.0]}), "reference must be an array or a data frame in memory, got LazyFrame"),
+    "no row": (np.empty((0, 3)), "X must have at least one row"),
+    "no column": (np.empty((5, 0)), "X must have at least one row"),
+    "a gap": ([[1.0, 2.0], [np.nan, 3.0]], "X must hold finite numbers"),
+    "infinity": ([[1.0], [np.inf]], "X must hold finite numbers"),
+    "text": (pl.DataFrame({"a": ["x", "y"]}), "X must hold finite numbers"),
+    "too large": ([[-1.7e308], [1.7e308]], "X must hold finite numbers"),
+    "a path": ("rows.csv", "X must be an array or a data frame in memory, got str"),
+    "a lazy frame": (pl.LazyFrame({"a": [1.0]}), "X must be an array or a data frame in memory, got LazyFrame"),
 }
 
 
@@ -102,19 +102,19 @@ BAD = {
 def test_rows_that_make_no_grid_are_refused_by_name(case):
     reference, message = BAD[case]
     with pytest.raises(InvalidParameterError, match=message):
-        dpoutlier.as_in_paper(reference, epsilon=1, k=3, b=3)
+        dpoutlier.as_in_paper(reference, epsilon=1, k=3, bins=3)
 
 
-@pytest.mark.parametrize("b", [0, 2.5, None, "auto"])
-def test_b_is_a_whole_number(b):
-    with pytest.raises(InvalidParameterError, match="b must be a whole number of at least 1"):
-        dpoutlier.as_in_paper(ROWS, epsilon=1, k=3, b=b)
+@pytest.mark.parametrize("bins", [0, 2.5, None, "auto"])
+def test_bins_is_a_whole_number(bins):
+    with pytest.raises(InvalidParameterError, match="bins must be a whole number of at least 1"):
+        dpoutlier.as_in_paper(ROWS, epsilon=1, k=3, bins=bins)
 
 
 def test_a_frame_keeps_its_names():
     frame = pl.DataFrame(ROWS, schema=["dose", "age"])
     with pytest.warns(UnsafeWarning):
-        detector = dpoutlier.as_in_paper(frame, epsilon=1, k=10, b=5)
+        detector = dpoutlier.as_in_paper(frame, epsilon=1, k=10, bins=5)
     assert detector.model_.domain.names == ("dose", "age")
 
 

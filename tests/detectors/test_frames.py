@@ -124,7 +124,7 @@ def same(result, table, detector):
     """The table's own columns, and scores that are equal to the bit."""
     features = table.select(NAMES)
     expected = detector.outlier_scores(features)
-    names = ADDED if detector.has_threshold() else ADDED[:2]
+    names = ADDED if detector._threshold() is not None else ADDED[:2]
     assert result.column_names == [*table.column_names, *names]
     order = result.column("row").to_numpy().argsort(kind="stable")
     result = result.take(order)
@@ -133,7 +133,7 @@ def same(result, table, detector):
     found = result.column("outlier_score").combine_chunks().to_numpy()
     assert (found.view(np.int64) == expected.view(np.int64)).all()
     assert result.column("outside_bounds").to_pylist() == detector.outside_bounds(features).tolist()
-    if detector.has_threshold():
+    if detector._threshold() is not None:
         assert result.column("prediction").to_pylist() == detector.predict(features).tolist()
 
 
@@ -302,8 +302,10 @@ def test_pandas_keeps_its_index_and_is_not_changed(fitted):
 def test_polars_reads_only_what_is_asked_for(fitted, tmp_path, monkeypatch):
     """No column that nobody wants, and no score of a row that is left out."""
     dataset_of(TABLE, tmp_path)
-    seen, scores_of = [], FittedDetector.scores_of
-    monkeypatch.setattr(FittedDetector, "scores_of", lambda self, rows: seen.append(len(rows)) or scores_of(self, rows))
+    seen, scores_of = [], FittedDetector._outlier_scores
+    monkeypatch.setattr(
+        FittedDetector, "_outlier_scores", lambda self, rows: seen.append(len(rows)) or scores_of(self, rows)
+    )
     scored = fitted["basic"].score_frame(pl.scan_parquet(tmp_path / "*.parquet"))
     plan = scored.filter(pl.col("n") > 40).select("outlier_score", "row")
     assert "PROJECT 5/7 COLUMNS" in plan.explain()
@@ -323,8 +325,10 @@ def test_a_relation_keeps_its_types_and_calls_the_kernel_once_for_each_row(fitte
         else None
     )
     seen = []
-    scores_of = FittedDetector.scores_of
-    monkeypatch.setattr(FittedDetector, "scores_of", lambda self, rows: seen.append(len(rows)) or scores_of(self, rows))
+    scores_of = FittedDetector._outlier_scores
+    monkeypatch.setattr(
+        FittedDetector, "_outlier_scores", lambda self, rows: seen.append(len(rows)) or scores_of(self, rows)
+    )
     scored = fitted["basic"].score_frame(relation)
     assert not seen
     assert [str(t) for t in scored.types] == [*map(str, relation.types), "DOUBLE", "BOOLEAN", "BIGINT"]
@@ -368,7 +372,7 @@ def test_a_fit_survives_a_pickle_and_a_secret_one_needs_leave(fitted):
     from pyspark import cloudpickle
 
     for name, detector in fitted.items():
-        part = detector.only_scoring()
+        part = detector._only_scoring()
         if name == "keyed":
             with pytest.raises(SecretError):
                 cloudpickle.dumps(part)

@@ -334,9 +334,9 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
     assert sorted(paid) == [2, 4]
     assert (
         again.privacy_statement().bounds_source
-        == "bought by some of the parts (see charges), and declared by the others"
+        == "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     )
-    assert again.estimator().features.share() is None
+    assert again.estimator().features._share() is None
 
 
 def test_bought_bounds_that_differ_are_refused_with_a_remedy():

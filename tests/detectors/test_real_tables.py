@@ -231,7 +231,7 @@ def test_shares_must_agree_and_leave_something_for_the_counts(monkeypatch):
 def test_twins_take_exact_quantiles_and_say_so():
     twin = Marginals(features=PrivateBounds(outer=(0, 100))).fit(np.linspace(10, 20, 1001)[:, np.newaxis])
     assert twin.model_.charges == ()
-    assert twin.privacy_statement().bounds_source == "bought for all features (nothing here is private)"
+    assert twin.privacy_statement().bounds_source == "estimated for all features (nothing here is private)"
     assert 0 <= twin.model_.domain.lower[0] <= 12.5
     assert 17.5 <= twin.model_.domain.upper[0] <= 40
 

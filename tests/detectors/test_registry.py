@@ -35,7 +35,7 @@ def test_ranges_in_every_form(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"features": None}, "bounds are required"),
+        ({"features": None}, "features are required"),
         (
             {"features": RANGES, "name": "tree"},
             f"name must be one of {str(('auto', *DETECTOR_NAMES))[1:-1]}, got 'tree'",

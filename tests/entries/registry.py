@@ -34,10 +34,6 @@ EXEMPT = {
 
 REFUSED = (
     "*.fit_predict",
-    "DPForest.walk",
-    "DPMarginals.walk",
-    "Forest.walk",
-    "Marginals.walk",
     "FittedDetector.walk",
     "FittedDetector.export_scores",
     "DPGridKNN.export_scores",

@@ -45,7 +45,7 @@ def test_every_entry_point_is_covered_or_says_why_not(envelope):
     found = surface(envelope)
     wrong = complaints(found)
     assert not wrong, "\n".join(wrong)
-    assert len(found) > 500  # a look that finds little finds nothing new either
+    assert len(found) > 400  # a look that finds little finds nothing new either
     assert all(len(reason.split()) > 1 for reason in EXEMPT.values())
     assert sum(exempt(entry) is not None for entry in found) < len(found) / 5
 

@@ -17,7 +17,6 @@ from told import plain, state
 
 import dpoutlier
 from dpoutlier import Guarantee, Neighbours, secrets_may_travel
-from dpoutlier.tables.rows import Rows
 
 __all__ = ["Walk", "how_to_call", "members", "walk"]
 
@@ -68,7 +67,7 @@ def points_for(one: Any) -> Any:
 
 def _domain(one: Any) -> Any:
     fitted = getattr(one, "detector_", one)
-    return fitted.fitted_domain() if hasattr(type(fitted), "fitted_domain") else getattr(one, "domain", None)
+    return fitted._fitted_domain() if hasattr(type(fitted), "_fitted_domain") else getattr(one, "domain", None)
 
 
 def positions_for(one: Any) -> np.ndarray:
@@ -80,31 +79,19 @@ def positions_for(one: Any) -> np.ndarray:
     return places
 
 
-def rows_for(one: Any) -> Any:
-    columns = [np.array([0.5, 1.5])] * _domain(one).n_features
-    return Rows(columns, _domain(one))
-
-
-def _model(one: Any) -> Any:
-    return one.fitted_model()
-
-
 def _paid(ledger: Any) -> Any:
     return next(one for one in ledger.spendings() if one.number == ledger.receipt.entry)
 
 
 PARAMETERS: dict[str, Callable[[Any], Any]] = {
     "X": points_for,
-    "call": lambda one: lambda served: served.outlier_scores(points_for(one)),
     "cells_per_row": lambda _: 3,
     "content": lambda one: one.to_json(),
     "dataset": lambda _: "patients",
     "feature": lambda _: "a",
     "guarantee": lambda _: Guarantee(Fraction(1, 8), rows_per_person=2, person="who"),
     "j": lambda _: 0,
-    "model": _model,
     "neighbours": lambda _: Neighbours.REPLACE_ONE,
-    "outlier_scores": lambda _: np.array([0.0, 1.5, np.inf]),
     "positions": positions_for,
     "score": lambda _: 1.25,
     "target_fpr": lambda _: 0.2,
@@ -114,14 +101,12 @@ PARAMETERS: dict[str, Callable[[Any], Any]] = {
 
 CALLS: dict[str, Callable[[Any], list[Any]]] = {
     "score_one": lambda _: [{name: own[0] for name, own in POINTS.items()}],
-    "scores_of": lambda one: [rows_for(one)],
     "set_threshold": lambda _: [Named(score=0.5)],
     "save": lambda one: [f"saved by {type(one).__name__}"],
     "export_scores": lambda one: [f"terms of {type(one).__name__}.parquet", Named(secret=True)],
     "Bounds.domain": lambda _: [3, ["a", "b", "c"]],
     "Bounds.from_file": lambda _: ["features.toml"],
     "Bounds.of": lambda _: [{"a": (0, 1)}],
-    "Bounds.of_domain": lambda one: [one.domain(3, ["a", "b", "c"]), 0.1, Named(leaked=False)],
     "Ledger.charge": lambda _: ["patients", "1/16", "by another program"],
     "Ledger.check_paid": lambda one: [one.receipt, _paid(one).release, PARAMETERS["guarantee"](one)],
     "Ledger.commit": lambda one: [one.reserve("patients", PARAMETERS["guarantee"](one), "DPForest"), "0" * 64],

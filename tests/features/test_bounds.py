@@ -50,7 +50,7 @@ def test_levels_alone_need_no_bounds():
 @pytest.mark.parametrize(
     ("bounds", "categories", "message"),
     [
-        (None, None, "bounds are required"),
+        (None, None, "features are required"),
         (None, {}, "bounds of age are required"),
         (None, {1: SEX}, "bounds of age are required"),
         (None, {"sex": SEX}, r"columns without bounds: \['age'\]"),
@@ -73,8 +73,8 @@ def test_levels_alone_need_no_bounds():
         ({"age": (0, 120), "sex": b"fm"}, None, "bounds of sex must be a pair"),
         ({"age": (0, 120), "sex": np.array(3)}, None, "bounds of sex must be a pair"),
         ({"age": (0, 10**400), "sex": SEX}, None, "upper bound of age must be a number below 1e308"),
-        (np.array(3), None, "bounds must be a Bounds"),
-        (b"ab", None, "bounds must be a Bounds"),
+        (np.array(3), None, "features must be a Bounds"),
+        (b"ab", None, "features must be a Bounds"),
         ({"age": PrivateBounds(0.1), "sex": PrivateBounds(0.2)}, None, "share must be the same"),
     ],
 )
@@ -163,8 +163,8 @@ def test_bounds_for_all_features_can_be_bought_beside_levels():
 
 def test_the_share_is_what_all_bought_bounds_cost_together():
     bounds = Bounds.of({"a": PrivateBounds(0.2), "b": PrivateBounds(0.2, (0, 9)), "c": (0, 1)})
-    assert bounds.share() == 0.2
-    assert Bounds.of((0, 1)).share() is None
+    assert bounds._share() == 0.2
+    assert Bounds.of((0, 1))._share() is None
     assert bounds.domain(3, "abc").outer == ((-1e9, 1e9), (0.0, 9.0), None)
 
 
@@ -210,15 +210,15 @@ EVERYTHING = {"age": (0, 120), "sex": SEX, "stage": STAGE, "income": PrivateBoun
 def test_a_domain_survives_json_and_its_own_bounds(missing):
     found = domain(EVERYTHING, missing=missing, names=tuple(EVERYTHING))
     assert Domain.from_json(found.to_json()) == found
-    again = Bounds.of_domain(found, 0.2, leaked=False)
+    again = Bounds._of_domain(found, 0.2, leaked=False)
     assert again.domain(4, list(EVERYTHING)) == found
-    assert again.share() == 0.2
+    assert again._share() == 0.2
     assert copy.deepcopy(again).domain(4, list(EVERYTHING)[::-1]).names == tuple(EVERYTHING)[::-1]
 
 
 def test_a_domain_without_names_survives_too():
     found = Bounds.of((0, 1), {1: SEX}, [0]).domain(3)
-    assert Bounds.of_domain(found, 0.1, leaked=False).domain(3) == found
+    assert Bounds._of_domain(found, 0.1, leaked=False).domain(3) == found
 
 
 def test_bounds_show_what_they_hold():
@@ -226,11 +226,6 @@ def test_bounds_show_what_they_hold():
     assert "Category(['f', 'm'], ordered=False, other=True)" in shown
     assert "missing=['sex']" in shown
     assert "PrivateBounds(share=0.1" in repr(Bounds.of(PrivateBounds()))
-
-
-def test_columns_with_levels_are_known_by_name():
-    assert Bounds.of(EVERYTHING).text_features == ("sex", "stage")
-    assert Bounds.of((0, 1), {"sex": SEX, 3: STAGE}).text_features == ("sex",)
 
 
 @pytest.mark.parametrize("share", [np.float64(0.1), Fraction(1, 10)])

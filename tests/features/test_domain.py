@@ -73,7 +73,7 @@ def test_a_features_file_that_does_not_exist(tmp_path):
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        (None, "bounds are required.*features={'age': \\(0, 120\\)"),
+        (None, "features are required.*features={'age': \\(0, 120\\)"),
         ((1, 0), "lower < upper"),
         ((1, 1), "lower < upper"),
         ((0, np.inf), "two finite numbers"),
@@ -82,8 +82,8 @@ def test_a_features_file_that_does_not_exist(tmp_path):
         ((0, 1e-310), "neither wider"),
         (("a", "b"), "lower bound must be a number"),
         ((True, False), "lower bound must be a number"),
-        ([1, 2, 3], "bounds must be a Bounds"),
-        (7, "bounds must be a Bounds"),
+        ([1, 2, 3], "features must be a Bounds"),
+        (7, "features must be a Bounds"),
         ({}, "at least one feature"),
         ({"age": 3}, "bounds of age must be a pair"),
         ({1: (0, 1)}, "dict from feature name"),

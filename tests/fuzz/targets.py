@@ -234,7 +234,7 @@ def csv_points(data):
 
 
 def _scored(path, detector, missing):
-    scorer, domain, rows = batch_scorer(detector, missing=missing), detector.fitted_domain(), 0
+    scorer, domain, rows = batch_scorer(detector, missing=missing), detector._fitted_domain(), 0
     with reading(path):
         source = Points([path], domain)
         features = feature_columns(list(source.schema.names), scorer, where=str(path))
@@ -370,7 +370,7 @@ def _check_scores(content, body, kind, detector, *, nulls):
     scores = [math.nan if one is None else one for one in content["outlier_score"]]
     if len(scores) != content["n"] or (not all(map(math.isfinite, scores)) and not nulls):
         raise Finding("the answer has not a score for each point")
-    domain = detector.fitted_domain()
+    domain = detector._fitted_domain()
     if kind == 0:
         points = json.loads(body)["points"]
         rows = [[p[name] for name in domain.labels] if isinstance(p, dict) else p for p in points]
@@ -501,7 +501,7 @@ def _used(client, what):
     statement = client.privacy_statement()
     statement.to_dict()
     str(statement)
-    points = _points_of(client.fitted_domain())[:3]
+    points = _points_of(client._fitted_domain())[:3]
     if what == 4:
         client.set_threshold(target_fpr=0.2)
         return "threshold"

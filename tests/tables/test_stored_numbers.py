@@ -47,7 +47,7 @@ def opened(detector, rows):
     """What a fit would read of the rows."""
     declared = detector._declared()
     table = detector._table(rows, declared)
-    return open_reference(table, detector._plan(detector._declared_domain(table, declared), declared.share()))
+    return open_reference(table, detector._plan(detector._declared_domain(table, declared), declared._share()))
 
 
 def values_seen(readings):

@@ -171,7 +171,7 @@ def configuration_of_file(path: Path) -> tuple[Configuration, list[Any]]:
 def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
     fitted = load(path, secret=path.name.endswith(f".secret{PUBLIC_SUFFIX}"))
     arguments = {key: value for key, value in fitted.estimator().get_params().items() if key not in NOT_THESE}
-    model = fitted.fitted_model()
+    model = fitted.model_
     if model.merged is not None:
         raise InvalidParameterError(f"{path} is a merge of several fits: audit the fits that it was made of.")
     if not model.guarantee.private:

@@ -53,7 +53,7 @@ def explain(
             if url is not None:
                 raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")
         detector = open_model(model, url, key_file, ca)
-        domain = detector.fitted_domain()
+        domain = detector._fitted_domain()
         table = read_points(points, domain)
         if url is None:
             say_if_compiling()

@@ -97,8 +97,8 @@ def score(
         def score_all(scoring: "ScoresPoints") -> ScoreResult:
             return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
 
-        if hasattr(detector, "retry_on_replaced_model"):
-            scored = detector.retry_on_replaced_model(score_all)
+        if hasattr(detector, "_retry_on_replaced_model"):
+            scored = detector._retry_on_replaced_model(score_all)
         else:
             scored = score_all(detector)
         if url is None and not detector.publishable:
@@ -164,7 +164,7 @@ def _run(
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, feature_columns  # noqa: PLC0415
 
-    scorer, domain = batch_scorer(detector, missing=missing.value), detector.fitted_domain()
+    scorer, domain = batch_scorer(detector, missing=missing.value), detector._fitted_domain()
     source = Points(points, domain)
     features = feature_columns(list(source.schema.names), scorer, where=str(source.files[0]))
     scored = ScoreResult(top, source, scorer.names, features if domain.names else [])

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class NeedsTheModel:
-    """An attribute of fitted detectors that a client lacks. Using it raises an ``AttributeError`` that says what to do."""
+    """A method that needs the model itself, so a client lacks it. Accessing it raises an ``AttributeError`` with the remedy."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -44,44 +44,43 @@ class NeedsTheModel:
 
 
 class Client(ScoresPoints):
-    """A model on a server, with the methods of a fitted detector. Scoring is free of privacy cost, however often.
+    """A model on a server, with the methods of a fitted detector.
 
-    Scores are those of the model file, to the bit, and errors about points are the same: the client checks columns and values
-    against the server's description of the features, and sends nothing that does not fit. It sends points as Arrow, in as many
-    requests as the server's limits need. If the server replaces the model during a call, the call starts again, once: no answer
-    mixes two releases.
+    Scores equal those of the model file to the bit, and have no privacy cost. Errors about points are the same too: columns and
+    values are checked here, and nothing is sent if they do not fit. Points travel as Arrow, in as many requests as the server's
+    limits require. If the server replaces the model during a call, the call starts again, once, so no answer mixes two releases.
+    A client is a context manager, which closes its connections.
 
     Parameters
     ----------
     url : str
-        The address of the server, such as ``"https://host:8765"``.
-    model : str, optional
-        The id of the model. Not needed if the server has exactly one that the key may use.
-    key : str, optional
-        The key, as ``dpoutlier keys create`` printed it; by default from the environment variable ``DPOUTLIER_KEY``. It is never
-        shown.
-    ca : str or Path, optional
-        File of the authority that signed the server's certificate; by default the authorities of the system.
-    timeout : float, default 60
-        Seconds for one request, with all its attempts.
+        Address of the server, such as ``"https://host:8765"``.
+    model : str, default=None
+        Id of the model. Not needed if the server has exactly one model that the key may use.
+    key : str, default=None
+        Key as ``dpoutlier keys create`` printed it. None: the environment variable ``DPOUTLIER_KEY``. It is never shown.
+    ca : str or Path, default=None
+        File of the authority that signed the server's certificate. None: the authorities of the system.
+    timeout : float, default=60
+        Time limit of one request with all its attempts, in seconds.
 
     Attributes
     ----------
-    release : str
-        The release of the model that answers: 64 hex digits.
-    publishable : bool
-        Whether the model may be published.
-
-    Raises
-    ------
-    InvalidParameterError
-        If an argument cannot be used.
-    ServerError
-        If the server cannot be reached, or refuses; also raised by every method that asks the server.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
 
     See Also
     --------
-    dpoutlier.load : The same methods, for a model file on this machine.
+    load : Load a model file and score without a server.
+    FittedDetector : All methods of a loaded model.
+
+    Examples
+    --------
+    >>> from dpoutlier import Client
+    >>> with Client("https://scores.example.org:8765", model="patients") as client:  # doctest: +SKIP
+    ...     scores = client.outlier_scores(points)
     """
 
     def __init__(
@@ -119,7 +118,6 @@ class Client(ScoresPoints):
     count_intervals = NeedsTheModel()
     estimator = NeedsTheModel()
     export_scores = NeedsTheModel()
-    fitted_model = NeedsTheModel()
     guarantee_ = NeedsTheModel()
     model_ = NeedsTheModel()
     save = NeedsTheModel()
@@ -130,51 +128,154 @@ class Client(ScoresPoints):
         self._connection.close()
 
     def models(self) -> list[dict[str, Any]]:
-        """A summary of each model that the key may use."""
+        """List the models that the key may use.
+
+        Returns
+        -------
+        list of dict
+            A summary of each model.
+        """
         return _models(self._connection)
 
     @property
     def release(self) -> str:
-        """The release of the model that answers."""
+        """The release of the model that answers: 64 hexadecimal digits."""
         return self._served.description.release
 
     @property
     def publishable(self) -> bool:
-        """Whether the model may be published. If not, it is secret and stays on the server."""
+        """Whether the model may be published. If False, it is secret and stays with the server."""
         return self._served.description.publishable
 
     def privacy_statement(self) -> PrivacyStatement:
-        """What the fit promises, as data. Printed, it is a page of text."""
+        """State what the fit guarantees, as data and as a page to print.
+
+        Returns
+        -------
+        PrivacyStatement
+            ``print`` shows it as a page; ``to_dict()`` gives data.
+        """
         return self._served.description.statement
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
-        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, however often."""
-        return self.retry_on_replaced_model(lambda served: served.outlier_scores(X))
+        """Score each point: a larger score means more outlying.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score. Columns are those of the fit, in the same order. Values outside the bounds count as the nearest bound.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            The outlier scores, the paper's :math:`s_y`.
+
+        Raises
+        ------
+        PointsError
+            If the columns or values do not fit the model.
+        ServerError
+            If the server refuses the request or cannot be reached.
+        """
+        return self._retry_on_replaced_model(lambda served: served.outlier_scores(X))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """``score_samples`` minus ``offset_``: negative for outliers."""
-        return self.retry_on_replaced_model(lambda served: served.decision_function(X))
+        """Compare the score of each point with the threshold: negative for outliers.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            ``score_samples(X) - offset_``.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If there is no threshold: call ``set_threshold``.
+        """
+        return self._retry_on_replaced_model(lambda served: served.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """+1 for inliers and -1 for outliers, by the threshold of the model or of ``set_threshold``. A tie is an inlier."""
-        return self.retry_on_replaced_model(lambda served: served.predict(X))
+        """Label each point by the threshold: +1 for inliers, -1 for outliers.
 
-    def points(self, X: Any) -> NDArray[np.float64]:
-        """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
-        return self._served.points(X)
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to label, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            +1 or -1. A point whose score equals the threshold is an inlier.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If there is no threshold: call ``set_threshold``.
+        """
+        return self._retry_on_replaced_model(lambda served: served.predict(X))
+
+    def _points(self, X: Any) -> NDArray[np.float64]:
+        return self._served._points(X)
 
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
-        """Which points have a value outside the bounds; they were scored as if it lay on the bound."""
+        """Find points with a value outside the bounds.
+
+        Such a value is scored as if it lay on the nearest bound.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            True for points with at least one value outside the bounds.
+        """
         return self._served.outside_bounds(X)
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
-        """``outlier_scores`` of one point, given as a dict from feature to value; for streams."""
-        return self.retry_on_replaced_model(lambda served: served.score_one(point))
+        """Score one point, for streams.
+
+        Parameters
+        ----------
+        point : dict
+            Value of each feature, by name; by column number if the model has no feature names.
+
+        Returns
+        -------
+        float
+            The outlier score, equal to that of ``outlier_scores``.
+        """
+        return self._retry_on_replaced_model(lambda served: served.score_one(point))
 
     def score_frame(self, X: Any, **names: Any) -> Any:
-        """A frame of pandas, Polars or Arrow with the scores as another column; see ``FittedDetector.score_frame``.
+        """Add scores to a frame in memory as new columns.
 
-        Frames that are not in memory are refused: each worker would need the key. Collect them, or load the model file.
+        Collect a lazy frame first, or load the model file: its engine would send requests, with the key, from wherever its rows
+        are.
+
+        Parameters
+        ----------
+        X : frame
+            A frame of pandas, Polars or Arrow.
+        **names : dict
+            ``column``, ``outside``, ``prediction`` and ``missing``, as for ``FittedDetector.score_frame``.
+
+        Returns
+        -------
+        frame
+            The same kind of frame as ``X``, with the new columns last.
+
+        Raises
+        ------
+        TypeError
+            If ``X`` is a lazy frame.
         """
         engine = engine_of(X)
         if engine is not None:
@@ -182,28 +283,29 @@ class Client(ScoresPoints):
                 f"a client scores frames in memory, of pandas, Polars or Arrow, got one of {type(X).__module__.split('.')[0]}. "
                 "Collect it, or load the model file and score where the rows are."
             )
-        return self.retry_on_replaced_model(lambda served: served.score_frame(X, **names))
+        return self._retry_on_replaced_model(lambda served: served.score_frame(X, **names))
 
     def explain(self, X: Any) -> ServedExplanation:
-        """Which features make each point outlying, and what would have to be different. Free of privacy cost.
+        """Explain which features make each point outlying, and what would make it usual.
 
         Parameters
         ----------
-        X : table of shape (n_points, n_features)
+        X : array or data frame of shape (n_points, n_features)
+            Points to explain, as for ``outlier_scores``.
 
         Returns
         -------
-        ServedExplanation
-            An ``Explanation`` whose counterfactuals are sentences.
+        Explanation
+            ``contributions`` has a row for each point. ``counterfactual()`` returns a sentence.
         """
-        return self.retry_on_replaced_model(lambda served: served.explain(X))
+        return self._retry_on_replaced_model(lambda served: served.explain(X))
 
-    def only_scoring(self) -> ServedModel:
-        """The current release with the current threshold. It raises ``ReplacedError`` once the server has another."""
+    def _only_scoring(self) -> ServedModel:
+        """The release as it is now, with the threshold of this moment; it raises ``ReplacedError`` when the server has another."""
         return self._served
 
-    def retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
-        """Call a function of one release, and once again if the server replaced the release meanwhile, or has new limits."""
+    def _retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
+        """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
         served = self._served
         try:
             return call(served)
@@ -260,17 +362,17 @@ class Client(ScoresPoints):
             return served.with_threshold(_threshold_for(served, target_fpr) if score is None else float(score))
 
         with self._lock:
-            self._become(self.retry_on_replaced_model(move))
+            self._become(self._retry_on_replaced_model(move))
             self._move = move  # also for releases to come
 
     def _fitted_domain(self) -> Domain:
         return self._served.description.domain
 
     def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
-        return self._served.scores_of(positions)
+        return self._served._outlier_scores(positions)
 
     def _threshold(self) -> float | None:
-        return self._served._threshold()  # noqa: SLF001 - its sister
+        return self._served._threshold()
 
 
 def _models(connection: Connection) -> list[dict[str, Any]]:

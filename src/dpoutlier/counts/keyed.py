@@ -35,7 +35,31 @@ _may_travel: ContextVar[bool] = ContextVar("secrets_may_travel", default=False)
 
 @contextmanager
 def secrets_may_travel() -> Iterator[None]:
-    """Inside this block a secret model may be pickled, for a process that belongs to the custodian too."""
+    """Permit to pickle secret models inside a ``with`` block.
+
+    A secret model holds exact counts and the key of their noise, so pickling it is refused elsewhere. Use the block only to send a
+    model to another process of the data custodian.
+
+    Yields
+    ------
+    None
+        Nothing.
+
+    See Also
+    --------
+    load : Load a model file; a secret one needs ``secret=True``.
+
+    Examples
+    --------
+    >>> import pickle
+    >>> import numpy as np
+    >>> from dpoutlier import DPGridKNN, secrets_may_travel
+    >>> detector = DPGridKNN(epsilon=1, features=(0, 1), bins=4, counts="keyed").fit(np.full((500, 2), 0.3))
+    >>> with secrets_may_travel():
+    ...     copy = pickle.loads(pickle.dumps(detector))
+    >>> copy.score_one({0: 0.3, 1: 0.3}) == detector.score_one({0: 0.3, 1: 0.3})
+    True
+    """
     token = _may_travel.set(True)
     try:
         yield

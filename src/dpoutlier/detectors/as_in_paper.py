@@ -22,64 +22,90 @@ PREPROCESSING = ("centre-first", "as-printed", "range")
 
 
 def as_in_paper(
-    reference: Any, *, epsilon: Any, k: int, b: int, weighted: bool = False, preprocessing: str = "centre-first"
+    X: Any, *, epsilon: Any, k: int, bins: int, weighted: bool = False, preprocessing: str = "centre-first"
 ) -> DPGridKNN:
-    """Fit DP Grid k-NN as the paper prints it (Rauch, Olatunji and Khosla). **Not private**, and its statement says why.
+    """Fit DP Grid k-NN with the paper's own preprocessing. **Not private.**
 
-    What leaks: the grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these
-    numbers stay on a trusted server, so that only answers depend on them; here the model holds them. The noise is exact, of scale
-    1 / epsilon; for the paper's own neighbours, which replace a row, that promises 2 epsilon. For a private fit use
-    :class:`~dpoutlier.DPGridKNN` with declared bounds, or better :class:`~dpoutlier.DPForest`.
+    The grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these numbers stay on
+    a trusted server; here the model holds them. The noise is exact, with scale 1 / epsilon; for the paper's own neighbours,
+    which replace a row, this gives only 2 epsilon. The model's privacy statement says that nothing is guaranteed. For a private fit
+    use :class:`DPGridKNN` with declared bounds, or :class:`DPForest`.
 
     Parameters
     ----------
-    reference : array or data frame
-        The reference rows, in memory, numbers only and none missing.
-    epsilon : number
+    X : array or data frame
+        Reference rows, in memory; numbers only, none missing.
+    epsilon : float, Fraction or str
         The privacy budget that the paper would state.
-    k, b : int
-        Noisy rows to gather; bins of each feature.
-    weighted : bool
-        DP Grid wk-NN, the weighted version.
-    preprocessing : {"centre-first", "as-printed", "range"}
-        In the order of the authors' code, in that of Section 4.1, or the range of the rows; see ``unsafe_bounds``.
+    k : int
+        Noisy rows to gather around a point.
+    bins : int
+        Bins of each feature, the paper's b.
+    weighted : bool, default=False
+        Use DP Grid wk-NN, the weighted version.
+    preprocessing : {'centre-first', 'as-printed', 'range'}, default='centre-first'
+        Which bounds to take from the rows: as in the authors' code, as Section 4.1 prints, or the range of the rows.
 
     Returns
     -------
     DPGridKNN
-        Fitted. Walks end after four grid steps, as in the authors' code; one that has not gathered k rows scores as Algorithm 1
-        prints.
+        The fitted detector. Walks end after four grid steps, as in the authors' code. A walk that gathers fewer than k rows
+        scores as Algorithm 1 prints.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the rows are not in memory, or hold something else than finite numbers.
+
+    See Also
+    --------
+    DPGridKNN : The private detector.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Sections 4.1 to 4.3 and Algorithm 1.
 
     Examples
     --------
-    >>> detector = as_in_paper(reference, epsilon=1, k=10, b=5)  # doctest: +SKIP
-    >>> detector.outlier_scores(points), detector.guarantee_.voided_by  # doctest: +SKIP
+    >>> import numpy as np
+    >>> from dpoutlier import as_in_paper
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> detector = as_in_paper(X, epsilon=1, k=10, bins=5)  # doctest: +SKIP
+    >>> detector.guarantee_.private  # doctest: +SKIP
+    False
     """
-    bounds = unsafe_bounds(reference, preprocessing)
-    grid = Grid((at_least_one(b=b),) * len(bounds.lower))
+    bounds = unsafe_bounds(X, preprocessing)
+    grid = Grid((at_least_one(bins=bins),) * len(bounds.lower))
     return DPGridKNN(
         epsilon,
         features=bounds,
         k=k,
-        bins=b,
+        bins=bins,
         weighted=weighted,
         max_depth=MAX_DEPTH,
         max_cells=grid.most_within(MAX_DEPTH),  # so that depth alone ends a walk
         exhausted="as-printed",
-    ).fit(reference)
+    ).fit(X)
 
 
-def unsafe_bounds(reference: Any, preprocessing: str = "centre-first") -> Bounds:
-    """The paper's preprocessing as bounds, made from the reference rows. A detector that is given them promises nothing.
+def unsafe_bounds(X: Any, preprocessing: str = "centre-first") -> Bounds:
+    """Take bounds from the reference rows, as the paper does. **Not private**: a detector with such bounds guarantees nothing.
 
     Parameters
     ----------
-    reference : array or data frame
-    preprocessing : {"centre-first", "as-printed", "range"}
+    X : array or data frame
+        Reference rows, in memory; numbers only, none missing.
+    preprocessing : {'centre-first', 'as-printed', 'range'}, default='centre-first'
         "centre-first" subtracts the mean, divides by the largest absolute value and maps [-1, 1] onto [0, 1]: from mean - a to
         mean + a, with a the largest distance from the mean. "as-printed" divides by the largest absolute value of the rows as they
         are, maps, and puts the mean in the middle of the cube, in the order of Section 4.1: a is then the largest absolute value.
         "range" is from the least value to the largest.
+
+    Returns
+    -------
+    Bounds
+        With ``leaked`` set, so that every detector with them says that it is not private.
 
     Examples
     --------
@@ -89,27 +115,27 @@ def unsafe_bounds(reference: Any, preprocessing: str = "centre-first") -> Bounds
     """
     one_of(PREPROCESSING, preprocessing=preprocessing)
     with np.errstate(all="ignore"):  # infinite ends are refused below
-        lower, upper = np.array([_ends(values, preprocessing) for values in _columns(reference)]).T
+        lower, upper = np.array([_ends(values, preprocessing) for values in _columns(X)]).T
         finite = np.isfinite(upper - lower).all()
     if not finite:
         raise InvalidParameterError(
-            "reference must hold finite numbers, none of them near the largest float, and none missing. Leave out columns of text, "
+            "X must hold finite numbers, none of them near the largest float, and none missing. Leave out columns of text, "
             "and rows with gaps."
         )
-    found = Bounds(lower, upper, tables.column_names(reference))
+    found = Bounds(lower, upper, tables.column_names(X))
     found.leaked = True
     return found
 
 
-def _columns(reference: Any) -> list[NDArray[np.float64]]:
-    if tables.is_lazy(reference) or isinstance(reference, str | PathLike):
+def _columns(X: Any) -> list[NDArray[np.float64]]:
+    if tables.is_lazy(X) or isinstance(X, str | PathLike):
         raise InvalidParameterError(
-            f"reference must be an array or a data frame in memory, got {type(reference).__name__}. Read or collect it first."
+            f"X must be an array or a data frame in memory, got {type(X).__name__}. Read or collect it first."
         )
-    columns = tables.columns(reference)
+    columns = tables.columns(X)
     if not columns or not len(columns[0]):
         raise InvalidParameterError(
-            "reference must have at least one row and one column. Give the rows that the grid is made from."
+            "X must have at least one row and one column. Give the rows that the grid is made from."
         )
     return columns
 

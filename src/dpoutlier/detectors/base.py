@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpoutlier._validate import bad
+from dpoutlier.detectors.old_names import with_new_names
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ColumnNamesWarning
 from dpoutlier.features.bounds import Bounds
@@ -32,20 +33,35 @@ MOST_SHOWN = 5
 
 
 class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
-    """Base of the detectors."""
+    """What all detectors share: they are scikit-learn estimators without ``fit_predict``."""
 
     features: Any
     categories: Any
     missing: Any
-    person: Any = None
 
     @property
     def fit_predict(self) -> NoReturn:
-        """Absent on purpose: it would label the reference rows themselves."""
+        """Not available: labels of the reference rows themselves are not private. Accessing it raises ``AttributeError``."""
         raise AttributeError(
             f"{type(self).__name__} has no fit_predict: it would publish labels of the reference rows, which the guarantee "
             "does not cover. Fit on reference rows, then predict on other points."
         )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the detector.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name. Old names are accepted until version 1.0, with a warning.
+
+        Returns
+        -------
+        self
+            The same detector, changed. A fit that was made before keeps its model.
+        """
+        super().set_params(**with_new_names(params))
+        return self
 
     def _table(self, X: Any, declared: Bounds) -> Any:
         """What to read rows from: files and data sets batch by batch.
@@ -56,7 +72,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
             for text in [X] if isinstance(X, str | Path) else X:
                 if isinstance(text, str):
                     check_text_is_path(text)
-            return file_table(X, declared.names, self.person)
+            return file_table(X, declared.names, self._person_column)
         if is_dataset(X):
             return DatasetTable(X)
         n_features = declared.n_features
@@ -71,13 +87,19 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         n_columns, names = tables.number_of_columns(X), tables.column_names(X)
         if names is None and declared.names is not None and n_columns == len(declared.names):
             warnings.warn(NO_NAMES.format(names=_listed(declared.names)), ColumnNamesWarning, stacklevel=3)
-        if self.person is None:
+        person = self._person_column
+        if person is None:
             return declared.domain(n_columns, names)
-        if names is None or self.person not in names:
-            raise bad("person", "the name of a column", self.person, "Pass a data frame that has this column.")
-        if self.person in (declared.names or ()):
-            raise bad("person", "a column that is no feature", self.person)
-        return declared.domain(n_columns - 1, [name for name in names if name != self.person])
+        if names is None or person not in names:
+            raise bad("person", "the name of a column", person, "Pass a data frame that has this column.")
+        if person in (declared.names or ()):
+            raise bad("person", "a column that is no feature", person)
+        return declared.domain(n_columns - 1, [name for name in names if name != person])
+
+    @property
+    def _person_column(self) -> Any:
+        """The argument of detectors that can tell people apart."""
+        return getattr(self, "person", None)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)

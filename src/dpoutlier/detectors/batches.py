@@ -10,6 +10,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.detectors.scores import labels_of
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import Rows
 
@@ -54,10 +55,10 @@ class BatchScorer:
         batch.
         """
         with np.errstate(all="ignore"):
-            columns = tables.columns(features, self.detector.fitted_domain())
+            columns = tables.columns(features, self.detector._fitted_domain())
         scored = self.of_columns(columns)
         if scored is None:
-            raise tables.missing_value(features, self.detector.fitted_domain(), first, whole=whole)
+            raise tables.missing_value(features, self.detector._fitted_domain(), first, whole=whole)
         return scored
 
     def of_columns(self, columns: Sequence[NDArray[np.float64]]) -> ScoredBatch | None:
@@ -76,17 +77,17 @@ class BatchScorer:
             return None
         added: dict[str, NDArray[Any]] = {self.score: scores}
         if self.outside is not None:
-            added[self.outside] = self.detector.fitted_domain().outside(columns if block is None else block)
+            added[self.outside] = self.detector._fitted_domain().outside(columns if block is None else block)
         if self.prediction is not None:
-            added[self.prediction] = self.detector.labels(scores)
+            added[self.prediction] = labels_of(scores, self.detector.offset_)
         return ScoredBatch(added, known)
 
     def _scores(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
-        return self.detector.scores_of(Rows(columns, self.detector.fitted_domain()))
+        return self.detector._outlier_scores(Rows(columns, self.detector._fitted_domain()))
 
     def _known(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.bool_] | None:
         """Which points can be scored: each missing value has a cell of its own. None: all points can."""
-        domain, missing = self.detector.fitted_domain(), np.zeros(len(columns[0]), bool)
+        domain, missing = self.detector._fitted_domain(), np.zeros(len(columns[0]), bool)
         for j, column in enumerate(columns):
             if not domain.has_missing_cell(j):
                 missing |= np.isnan(column)

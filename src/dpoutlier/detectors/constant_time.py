@@ -25,10 +25,10 @@ def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     SecretError
         If the model promises nothing, or if its noise is that of the first sampler.
     """
-    model = detector.fitted_model()
+    model = detector._fitted_model()
     if model.publishable or isinstance(model.counts, SteadyCounts):
         return detector
-    return detector.with_model(_steady_model(model))
+    return detector._with_model(_steady_model(model))
 
 
 def _steady_model(model: Model) -> Model:

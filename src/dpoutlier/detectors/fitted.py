@@ -27,22 +27,53 @@ from dpoutlier.sql.export import export_scores
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import Positions, Rows
 
-__all__ = ["FittedDetector", "HoldsModel", "Walks"]
+__all__ = ["FittedDetector", "HoldsModel", "Walks", "WalksCells"]
 
 
 class HoldsModel(ScoresPoints):
-    """Whose fitted state is one ``model_``."""
+    """Methods of everything that holds a released model, ``model_``."""
 
     model_: Model
     n_jobs: Any
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the model to a file: ``.dpo`` if it may be published, ``.secret.dpo`` (mode 0600) if it must not."""
+        """Write the model to a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            File name. The suffix is added if it is absent: ``.dpo`` for a publishable model, ``.secret.dpo`` for a secret one,
+            which only its owner can read (mode 0600).
+        overwrite : bool, default=False
+            Permit to replace an existing file.
+
+        Returns
+        -------
+        Path
+            The file that was written.
+
+        Raises
+        ------
+        OutputExistsError
+            If the file exists and ``overwrite`` is False.
+        SecretError
+            If the suffix says "publishable" and the model is secret, or the other way round.
+
+        See Also
+        --------
+        dpoutlier.load : Load the file.
+        """
         self._check_fitted()
         return save_model(self.model_, path, overwrite=overwrite)
 
     def privacy_statement(self) -> PrivacyStatement:
-        """What the fit promises, as data; print it for the page."""
+        """State what the fit guarantees, as data and as a page to print.
+
+        Returns
+        -------
+        PrivacyStatement
+            ``print`` shows it as a page; ``to_dict()`` gives data.
+        """
         self._check_fitted()
         return self.model_.privacy_statement()
 
@@ -55,25 +86,32 @@ class HoldsModel(ScoresPoints):
         overwrite: bool = False,
         secret: bool = False,
     ) -> str:
-        """Write a table from which a database scores points by itself, to the bit as here; for forests and marginals.
+        """Write a table and a query with which a database scores points by itself.
+
+        The database gives the same scores to the bit. Available for forests and marginals.
 
         Parameters
         ----------
         path : str or Path
-            A Parquet file: a row (member, cell, term) for each cell. The SQL looks for it under this name.
-        sql : str or Path, optional
-            Where to write the SQL.
-        table : str
-            The table of points that the SQL reads: a column for each feature, by its name.
-        overwrite : bool
+            Parquet file to write: a row (member, cell, term) for each cell. The query reads the file under this name.
+        sql : str or Path, default=None
+            File to write the query to.
+        table : str, default='points'
+            Table of points that the query reads, with a column for each feature.
+        overwrite : bool, default=False
             Permit to replace both files.
-        secret : bool
-            Say that you know that the table of a secret model is secret as well. Without it only publishable models are exported.
+        secret : bool, default=False
+            Confirm that the table of a secret model is secret as well. Otherwise only publishable models are exported.
 
         Returns
         -------
         str
-            The SQL, without a semicolon: it may stand in another query.
+            The query, without a semicolon, so that it can stand within another query.
+
+        Raises
+        ------
+        SecretError
+            If the model is secret and ``secret`` is False.
         """
         self._check_fitted()
         to = None if sql is None else Path(sql)
@@ -81,24 +119,18 @@ class HoldsModel(ScoresPoints):
 
     @property
     def guarantee_(self) -> Guarantee:
-        return self.fitted_model().guarantee
+        """The privacy guarantee of the fit."""
+        return self._fitted_model().guarantee
 
     @property
     def publishable(self) -> bool:
-        """Whether the model may be published; else it is secret."""
-        return self.fitted_model().publishable
+        """Whether the model may be published. If False, it is secret and stays with the custodian."""
+        return self._fitted_model().publishable
 
-    def fitted_model(self) -> Model:
+    def _fitted_model(self) -> Model:
         """``model_``, after a check that there is one."""
         self._check_fitted()
         return self.model_
-
-    def walk(self, X: Any) -> Walks:
-        """Scores with what happened on the way: rows gathered, cells visited, how the walk ended."""
-        self._check_fitted()
-        if not isinstance(self.model_.scorer, NearestCells):
-            raise TypeError(f"a {self.model_.detector} does not walk from cell to cell.")
-        return self._of_points(X, self._walk)
 
     def _walk(self, positions: Positions) -> Walks:
         scorer = self.model_.scorer
@@ -106,19 +138,23 @@ class HoldsModel(ScoresPoints):
         return scorer.walk(positions, self.model_.partition, self.model_.counts, thread_count(self.n_jobs))
 
     def explain(self, X: Any) -> Explanation:
-        """Which features make each point outlying, and what would have to be otherwise. Free of privacy cost.
+        """Explain which features make each point outlying, and what would make it usual.
 
-        For grids it makes the walk of each point again: cell by cell, which takes some microseconds for each cell visited, or by
-        sorting the occupied cells where empty cells have no noise.
+        It has no privacy cost. For grids it repeats the walk of each point, which takes some microseconds for each visited cell.
 
         Parameters
         ----------
-        X : table of shape (n_points, n_features)
+        X : array or data frame of shape (n_points, n_features)
+            Points to explain, as for ``outlier_scores``.
 
         Returns
         -------
         Explanation
-            ``contributions`` is an array; ``to_table()`` and ``counterfactual()`` tell one point.
+            ``contributions`` has a row for each point; ``to_table()`` and ``counterfactual()`` describe one point.
+
+        See Also
+        --------
+        dpoutlier.explanation_figure : Draw the explanation of one point.
         """
         self._check_fitted()
         return self._of_points(X, self._explain)
@@ -139,20 +175,31 @@ class HoldsModel(ScoresPoints):
         return Explanation(model.domain.labels, found.parts, found.empty, scores, found.typical, explained)
 
     def count_intervals(self, X: Any, level: float = 0.95, *, steps: int = 0) -> CountIntervals:
-        """Intervals for the true numbers of reference rows in the cells around each point. Free of privacy cost.
+        """Compute intervals for the true numbers of reference rows in the cells around each point.
 
-        The law of the noise is known, so no assumption about the rows is made: whatever they are, an interval for a cell that was
-        chosen without looking at the counts covers the truth with a probability of at least ``level``.
+        It has no privacy cost. The distribution of the noise is public, so no assumption about the rows is needed: for a cell that
+        was chosen without looking at the counts, the interval covers the true count with a probability of at least ``level``.
 
         Parameters
         ----------
-        X : table of shape (n_points, n_features)
-        level : float
-            Above 0 and at most 0.999999.
-        steps : int
-            For grids: count all cells within so many grid steps of the point's own together, up to 100,000 cells.
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+        level : float, default=0.95
+            Probability of coverage, above 0 and at most 0.999999.
+        steps : int, default=0
+            For grids: count all cells within this number of grid steps around the point's own cell together, at most 100,000 cells.
+
+        Returns
+        -------
+        CountIntervals
+            Noisy counts and the ends of their intervals.
+
+        Raises
+        ------
+        TypeError
+            If the distribution of the noise on single cells is not known: after a merge of sparse counts.
         """
-        model = self.fitted_model()
+        model = self._fitted_model()
         if model.counts.kind == "sparse" and model.merged is not None:
             raise TypeError(
                 "what merged sparse releases do not list is known of each part only, so there are no intervals."
@@ -164,9 +211,9 @@ class HoldsModel(ScoresPoints):
             ),
         )
 
-    def only_scoring(self) -> ScoresPoints:
-        """A ``FittedDetector``, which no argument of the fit goes with."""
-        return FittedDetector(self.fitted_model(), "", self.n_jobs)
+    def _only_scoring(self) -> ScoresPoints:
+        """A ``FittedDetector``, without the arguments of the fit."""
+        return FittedDetector(self._fitted_model(), "", self.n_jobs)
 
     def _features_of(self, X: Any) -> Any:
         """The table without the column that tells people apart: points need none, and may have it."""
@@ -190,16 +237,85 @@ class HoldsModel(ScoresPoints):
             self.model_ = self.model_.with_threshold(score)
 
 
-class FittedDetector(HoldsModel):
-    """What ``load`` returns: all that a fitted detector does but fitting.
+class WalksCells(HoldsModel):
+    """A model that may be one of a grid, so that points walk from cell to cell."""
 
-    It starts without scikit-learn, whose import alone takes longer than to load a model and score a million points.
-    ``estimator()`` gives the detector itself, for a pipeline or to fit again with the same arguments.
+    def walk(self, X: Any) -> Walks:
+        """Score each point, and record the walk over the cells around it.
+
+        Available for grids.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score, as for ``outlier_scores``.
+
+        Returns
+        -------
+        Walks
+            Arrays of shape (n_points,): ``scores``; ``gathered``, the noisy rows gathered; ``visited``, the cells visited; and
+            ``status``: 0 if k rows were gathered, 1 if no cells were left within ``max_depth``, 2 if ``max_cells`` ended the walk.
+
+        Raises
+        ------
+        TypeError
+            If the model is not one of a grid.
+
+        References
+        ----------
+        The paper, Algorithm 1.
+        """
+        self._check_fitted()
+        if not isinstance(self.model_.scorer, NearestCells):
+            raise TypeError(f"a {self.model_.detector} does not walk from cell to cell.")
+        return self._of_points(X, self._walk)
+
+
+class FittedDetector(WalksCells):
+    """A loaded or merged model: it does all that a fitted detector does, except fitting.
+
+    :func:`~dpoutlier.load` and :func:`~dpoutlier.merge` return it; there is no need to construct it. It does not import
+    scikit-learn, which would take longer than loading a model and scoring a million points.
+
+    Parameters
+    ----------
+    model : Model
+        The released model.
+    estimator : str
+        Module and class that ``estimator()`` makes.
+    n_jobs : int, default=None
+        Number of threads for scoring. None means 1, and -1 means all cores.
 
     Attributes
     ----------
+    model_ : Model
+        The released model, and nothing else.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
     n_jobs : int or None
-        Threads for scoring; -1 for all cores.
+        Number of threads for scoring.
+
+    See Also
+    --------
+    load : Load a model file.
+    merge : Add up several releases.
+    Client : The same methods, answered by a server.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpoutlier import DPForest, load
+    >>> reference = np.random.default_rng(0).normal(size=(2613, 4))
+    >>> path = DPForest(epsilon=1, features=(-8, 8), n_rows_hint=2000).fit(reference).save(Path(tempfile.mkdtemp()) / "model")
+    >>> fitted = load(path)
+    >>> fitted
+    <fitted DPForest: <publishable DPForest model, 4 features, dense counts>>
+    >>> fitted.outlier_scores([[0, 0, 0, 0], [6, -6, 6, -6]]).shape
+    (2,)
     """
 
     def __init__(self, model: Model, estimator: str, n_jobs: int | None = None) -> None:
@@ -209,7 +325,7 @@ class FittedDetector(HoldsModel):
     def __repr__(self) -> str:
         return f"<fitted {self.model_.detector}: {self.model_!r}>"
 
-    def with_model(self, model: Model) -> FittedDetector:
+    def _with_model(self, model: Model) -> FittedDetector:
         """The same detector with another model, as one whose counts are held in another way."""
         return FittedDetector(model, self._estimator, self.n_jobs)
 
@@ -220,7 +336,15 @@ class FittedDetector(HoldsModel):
         return self.model_.detector
 
     def estimator(self) -> Any:
-        """The fitted detector as scikit-learn's estimator, with the arguments that it was fitted with."""
+        """Make the fitted detector itself, a scikit-learn estimator.
+
+        Use it in a pipeline, or to fit again with the same arguments.
+
+        Returns
+        -------
+        DPForest, DPGridKNN, DPMarginals or a non-private twin
+            The fitted detector, with the arguments that it was fitted with. ``unsafe_seed`` and ``ledger`` are not kept.
+        """
         module, name = self._estimator.rsplit(".", 1)
-        detector = getattr(import_module(module), name)._of_model(self.model_)  # noqa: SLF001 - its sister module
+        detector = getattr(import_module(module), name)._of_model(self.model_)
         return detector.set_params(n_jobs=self.n_jobs)

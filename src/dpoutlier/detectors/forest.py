@@ -66,22 +66,59 @@ class _OfTrees(PartitionedDetector):
 
 
 class Forest(_OfTrees, ExactDetector):
-    """The soft mean logarithm of the exact counts in the leaves of random trees. **Not private**: the twin of :class:`DPForest`.
+    """Outlier detection by exact counts in the leaves of public random trees. **Not private.**
+
+    The non-private twin of :class:`DPForest`: it shows what the noise costs. Its model holds exact counts and must stay secret.
 
     Parameters
     ----------
-    features, categories, missing
-        The public features, as for :class:`DPForest`.
-    n_trees, depth, subspace, tree_seed
-        See :class:`DPForest`; "auto" follows the same rule with the true number of rows, as for an infinite epsilon.
-    target_fpr : float, optional
-        Set the threshold so that about this share of the reference rows lies above it.
-    n_jobs : int, optional
-        Threads.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    n_trees : int or 'auto', default='auto'
+        Number of trees. 'auto' takes it from the true number of rows: 2 to 32.
+    depth : int or 'auto', default='auto'
+        Largest number of levels of a tree, and never more than three for each of its features. 'auto': 3 to 14.
+    subspace : int or sequence of int, default=4
+        Number of features of each tree. Several numbers are used in turn.
+    tree_seed : int, default=0
+        Public seed of the trees. Releases that are to be merged must share it.
+    target_fpr : float, default=None
+        Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+
+    Attributes
+    ----------
+    model_ : Model
+        Exact counts of the reference rows, and how to score with them. Secret.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
+    offset_ : float
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        It says that nothing is guaranteed.
+    publishable : bool
+        Always False.
+
+    See Also
+    --------
+    DPForest : The private detector.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from dpoutlier import Forest
     >>> reference = np.random.default_rng(0).normal(size=(500, 3))
     >>> inlier, outlier = Forest(features=(-6, 6)).fit(reference).outlier_scores([[0, 0, 0], [5, -5, 5]])
     >>> bool(inlier < outlier)
@@ -114,70 +151,100 @@ class Forest(_OfTrees, ExactDetector):
 
 
 class DPForest(_OfTrees, PrivateDetector):
-    r"""Outlier detection by the noisy counts in the leaves of public random trees, under differential privacy.
+    r"""Outlier detection by noisy counts in the leaves of public random trees, under differential privacy.
 
-    The trees come from a public seed and never look at the data. A point's score is the mean over the trees of
-    :math:`\log(1 + 2 f / \max(q^*, f / 4))`, where :math:`q^*` is the noisy count of its leaf and f the scale of the noise, at
-    least 1, and of half as much for its leaf with one feature left out; see :class:`~dpoutlier.scoring.log_counts.LogCounts`.
-    It is near 0 in crowded leaves and largest where all leaves are empty. A row lies in one leaf of each tree, so the noise has
-    scale T / epsilon: few trees, where rows and epsilon are few.
+    The trees follow from a public seed and never depend on the data. Each tree counts every reference row in one leaf, so the noise
+    has scale ``n_trees`` / epsilon: use fewer trees when rows or epsilon are small. A point scores high if its leaves are nearly
+    empty: the score is the mean over the trees of :math:`\log(1 + 2 f / \max(q^*, f / 4))`, where :math:`q^*` is the noisy count of
+    its leaf and f the scale of the noise (at least 1), plus half as much for its leaf with one feature left out. It is near 0 in
+    crowded leaves and largest where all leaves are empty.
 
-    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
+    Fitting costs ``epsilon`` once. Scoring has no privacy cost, however often it is done, and the model may be published.
 
     Parameters
     ----------
-    epsilon : number, Fraction or str
-        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    features : Bounds, dict, pair, path or PrivateBounds
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
-        :class:`~dpoutlier.PrivateBounds` buys it.
-    categories : dict, optional
-        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
-    missing : {"error", "cell"} or list of features
-        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
-        silence, into the first bin in reference rows.
-    neighbours : {"add-or-remove-one", "replace-one"}
-        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
-    rows_per_person : int
-        The most rows that one person has; multiplies the noise.
-    person : str, optional
-        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
-        Without it nobody may have more rows than declared.
-    n_rows_hint : int or "estimate", optional
-        A *public* guess of the number of rows, for "auto"; or buy one for 5 % of epsilon. Never ``len(X)``: it would stand in the
-        model, and the number of rows is private. Three times too many or too few costs about .01 of AUROC.
-    n_trees : int or "auto"
-        "auto" takes the number from ``n_rows_hint`` and epsilon: 2 to 32.
-    depth : int or "auto"
-        Most levels of a tree, and never more than three for each of its features. "auto": 3 to 14.
-    subspace : int or sequence of int
-        Features of a tree; several numbers are taken in turn.
-    tree_seed : int
-        Public: the trees follow from it. Fits that are to be merged must share it.
-    target_fpr : float, optional
-        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
-    threshold_share : float
-        Share of epsilon that the threshold costs.
-    ledger : Ledger or path, optional
-        Where epsilon is charged before any row is read; see :class:`~dpoutlier.Ledger`. A fit that its budget does not cover is
-        refused.
-    dataset : str, optional
-        The name that the ledger has a budget for.
-    n_jobs : int, optional
-        Threads.
-    unsafe_seed : int, optional
-        Predictable noise, for tests. Not private.
+    epsilon : float, Fraction or str
+        Total privacy loss of the fit; smaller is more private. There is no default: the data custodian chooses it. A float
+        means the decimal that it prints as. ``inf`` means no noise and no privacy.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
+        Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
+        'replace-one' needs twice the noise.
+    rows_per_person : int, default=1
+        Largest number of reference rows of one person. The noise grows in proportion to it.
+    person : str, default=None
+        Column that identifies people. At most ``rows_per_person`` rows of each person are counted, chosen by a public rule; rows
+        without an id are not counted. None: the custodian guarantees that nobody has more rows than ``rows_per_person``.
+    n_rows_hint : int, 'estimate' or None, default='estimate'
+        A *public* guess of the number of rows, needed where ``n_trees`` or ``depth`` is 'auto'. 'estimate' spends 5 % of epsilon
+        on a private estimate, if it is needed. Never pass ``len(X)``: the model holds this number, and the true one is private.
+        A guess of a third or three times the true number costs about .01 of AUROC.
+    n_trees : int or 'auto', default='auto'
+        Number of trees. 'auto' takes it from ``n_rows_hint`` and epsilon: 2 to 32.
+    depth : int or 'auto', default='auto'
+        Largest number of levels of a tree, and never more than three for each of its features. 'auto': 3 to 14.
+    subspace : int or sequence of int, default=4
+        Number of features of each tree. Several numbers are used in turn.
+    tree_seed : int, default=0
+        Public seed of the trees. Releases that are to be merged must share it.
+    target_fpr : float, default=None
+        Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
+        ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
+        scores do not need.
+    threshold_share : float, default=0.05
+        Share of epsilon for the threshold, above 0 and below 1. Used only with ``target_fpr``.
+    ledger : Ledger, str or Path, default=None
+        Ledger that is charged before any row is read; it refuses a fit that its budget does not cover. Needs ``dataset``.
+    dataset : str, default=None
+        Name of the data set whose budget in the ledger is charged. Needs ``ledger``.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+    unsafe_seed : int, default=None
+        Seed of predictable noise, for tests. **Not private.** None: noise from the operating system's generator.
 
     Attributes
     ----------
     model_ : Model
-        What was released, and nothing else.
+        The released model, and nothing else.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
     offset_ : float
-        Minus the threshold on the outlier score.
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        The privacy guarantee of the fit.
+    publishable : bool
+        Whether the model may be published.
+
+    See Also
+    --------
+    Forest : The non-private twin, with exact counts.
+    DPGridKNN : The paper's detector, on a grid of noisy counts.
+    DPMarginals : One noisy histogram for each feature.
+    detector : Make a private detector by name.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Section 3.1 (the task and the outlier score).
+    .. [2] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [3] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Algorithm 2.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from dpoutlier import DPForest
     >>> reference = np.random.default_rng(0).normal(size=(2613, 20))
     >>> detector = DPForest(epsilon=1, features=(-8, 8), n_rows_hint=2000).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0] * 20, [4, -4] * 10])

@@ -59,8 +59,8 @@ def batch_scorer(
     if len(set(names)) < len(names):
         raise bad("column, outside and prediction", "different names", names)
     nulls = one_of(("error", "null"), missing=missing) == "null"
-    detector = detector.only_scoring()
-    return BatchScorer(detector, column, outside, prediction if detector.has_threshold() else None, nulls)
+    detector = detector._only_scoring()
+    return BatchScorer(detector, column, outside, prediction if detector._threshold() is not None else None, nulls)
 
 
 def score_frame(frame: Any, scorer: BatchScorer) -> Any:
@@ -86,7 +86,7 @@ def feature_columns(
 
     ``ignores_case`` says that names which differ in case only are one name.
     """
-    domain = scorer.detector.fitted_domain()
+    domain = scorer.detector._fitted_domain()
     spelled = [str(name).lower() for name in found] if ignores_case else found
     known, times = dict(zip(spelled, found, strict=True)), Counter(spelled)
     for name, own in zip(found, spelled, strict=True):

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpoutlier._validate import bad
-from dpoutlier.counts.sparse import SparseCounts, least_size_for
+from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, SparseCounts, least_size_for
+from dpoutlier.detectors.fitted import WalksCells
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
@@ -20,8 +21,10 @@ from dpoutlier.scoring.nearest_cells import NearestCells, check_last_cell
 
 __all__ = ["DPGridKNN", "GridKNN"]
 
+COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 
-class _OnGrid(PartitionedDetector):
+
+class _OnGrid(WalksCells, PartitionedDetector):
     """What both grid detectors share."""
 
     k: Any
@@ -51,23 +54,72 @@ class _OnGrid(PartitionedDetector):
 
 
 class GridKNN(_OnGrid, ExactDetector):
-    """k-NN over the cells of a grid with exact counts. **Not private**: the twin of :class:`DPGridKNN`.
+    """k-NN outlier detection over a grid of exact counts: the paper's grid modification. **Not private.**
+
+    The non-private twin of :class:`DPGridKNN`: it shows what the noise costs. Its model holds exact counts and must stay secret.
 
     Parameters
     ----------
-    features, categories, missing
-        The public features, as for :class:`DPForest`.
-    k, weighted, distance, max_depth, exhausted
-        See :class:`DPGridKNN`.
-    bins : int or sequence of int
-        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
-    target_fpr : float, optional
-        Set the threshold so that about this share of the reference rows lies above it.
-    n_jobs : int, optional
-        Threads for scoring.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    k : int, default=10
+        Noisy rows to gather around a point.
+    bins : int or sequence of int, default=5
+        Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
+        goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
+        and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+    weighted : bool, default=False
+        Score with the sum of count times distance (DP Grid wk-NN) instead of the last distance.
+    distance : {'cell', 'point'}, default='cell'
+        Distance from the centroid of the point's own cell, as Algorithm 1 prints it, or from the point. With 'point', much of the
+        score depends on the point alone and not on the data.
+    max_depth : int or None, default=4
+        Largest number of grid steps from the point's own cell. None means no limit.
+    exhausted : {'outlying', 'as-printed'}, default='outlying'
+        Score of a walk that gathers fewer than k rows: missing rows count at the diameter of the unit cube, or the score of the
+        last cell, as Algorithm 1 prints it.
+    target_fpr : float, default=None
+        Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+
+    Attributes
+    ----------
+    model_ : Model
+        Exact counts of the reference rows, and how to score with them. Secret.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
+    offset_ : float
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        It says that nothing is guaranteed.
+    publishable : bool
+        Always False.
+
+    See Also
+    --------
+    DPGridKNN : The private detector.
+    KNN : Plain k-NN without a grid.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Section 4.2 and Algorithm 1.
 
     Examples
     --------
+    >>> from dpoutlier import GridKNN
     >>> twin = GridKNN(features=(0, 10), bins=10, k=2).fit([[1.5], [1.7], [2.5]])
     >>> twin.outlier_scores([[1.5], [4.5]]).tolist()
     [0.0, 0.3]
@@ -103,80 +155,117 @@ class GridKNN(_OnGrid, ExactDetector):
 
 
 class DPGridKNN(_OnGrid, PrivateDetector):
-    """k-NN outlier detection over a grid of noisy counts, under differential privacy (the paper's DP Grid k-NN).
+    """k-NN outlier detection over a grid of noisy counts, under differential privacy: the paper's DP Grid k-NN.
 
-    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done.
+    Every feature is split into bins of equal width, and all rows of a cell count as if they lay in its centre. The score of a point
+    is the distance to the cell in which a walk over the nearest cells has gathered k noisy rows. A row lies in one cell, so the
+    noise has scale 1 / epsilon, or 2 / epsilon under 'replace-one', which is the paper's relation.
+
+    Fitting costs ``epsilon`` once. Scoring has no privacy cost, however often it is done. With dense or sparse counts the model may
+    be published.
 
     Parameters
     ----------
-    epsilon : number, Fraction or str
-        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    features : Bounds, dict, pair, path or PrivateBounds
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
-        :class:`~dpoutlier.PrivateBounds` buys it.
-    categories : dict, optional
-        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
-    missing : {"error", "cell"} or list of features
-        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
-        silence, into the first bin in reference rows.
-    neighbours : {"add-or-remove-one", "replace-one"}
-        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
-    rows_per_person : int
-        The most rows that one person has; multiplies the noise.
-    person : str, optional
-        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
-        Without it nobody may have more rows than declared.
-    n_rows_hint : int or "estimate", optional
-        A *public* guess of the number of rows, for ``bins="auto"``; or buy one for 5 % of epsilon. Never the true number.
-    k : int
-        Noisy rows to gather.
-    bins : int, sequence of int, or "auto"
-        Bins per feature; "auto" takes them from ``n_rows_hint``, epsilon and the number of features. Where a feature has levels,
-        they are its bins, whatever is said here. A value on the edge of two bins goes up or down, always the same way: of
-        bounds (0, 4) and 4 bins the value 1 is in the second bin, of (0, 3) and 3 bins in the first. So give whole numbers from 0
-        to 10 bounds halfway between, (-0.5, 10.5).
-    weighted : bool
-        Sum of count times distance, instead of the last distance.
-    distance : {"cell", "point"}
-        Between the centroids of the cell and of the home cell, as Algorithm 1 prints, or from the point. With "point" much of
-        the score is about the point and not about the data: compare with the data-free control.
-    max_depth : int or None
-        Most grid steps from home.
-    max_cells : int
-        Most cells to visit where empty cells have noise: so not with sparse counts, nor at ``epsilon=inf``, where walks look
-        at the occupied cells only.
-    exhausted : {"outlying", "as-printed"}
-        What a walk that did not gather k rows scores.
-    counts : {"auto", "dense", "keyed", "sparse"}
-        "dense" can be published; "keyed" takes any grid and is secret; "sparse" takes any grid and can be published, but keeps
-        only cells whose noisy count reaches a threshold; "auto" is dense up to four million cells, and keyed beyond.
-    sparse_size : int
-        For sparse counts: how many empty cells may be expected among those that are kept. The threshold is the least, from 1,
-        that gives no more: a larger number keeps smaller counts, in a larger file (24 bytes a cell).
-    target_fpr : float, optional
-        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
-    threshold_share : float
-        Share of epsilon that the threshold costs.
-    ledger : Ledger or path, optional
-        Where epsilon is charged before any row is read; see :class:`~dpoutlier.Ledger`. A fit that its budget does not cover is
-        refused.
-    dataset : str, optional
-        The name that the ledger has a budget for.
-    n_jobs : int, optional
-        Threads for scoring.
-    unsafe_seed : int, optional
-        Predictable noise, for tests. Not private.
+    epsilon : float, Fraction or str
+        Total privacy loss of the fit; smaller is more private. There is no default: the data custodian chooses it. A float
+        means the decimal that it prints as. ``inf`` means no noise and no privacy.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
+        Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
+        'replace-one' needs twice the noise.
+    rows_per_person : int, default=1
+        Largest number of reference rows of one person. The noise grows in proportion to it.
+    person : str, default=None
+        Column that identifies people. At most ``rows_per_person`` rows of each person are counted, chosen by a public rule; rows
+        without an id are not counted. None: the custodian guarantees that nobody has more rows than ``rows_per_person``.
+    n_rows_hint : int, 'estimate' or None, default='estimate'
+        A *public* guess of the number of rows, needed where ``bins`` is 'auto'. 'estimate' spends 5 % of epsilon
+        on a private estimate, if it is needed. Never pass ``len(X)``: the model holds this number, and the true one is private.
+    k : int, default=10
+        Noisy rows to gather around a point.
+    bins : int, sequence of int, or 'auto', default='auto'
+        Bins of each feature; 'auto' takes the number from ``n_rows_hint``, epsilon and the number of features. A feature with
+        levels has one bin for each level instead. A value on the edge of two bins always goes to the same one, which depends on
+        the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3) and 3 bins in the first. So give whole
+        numbers from 0 to 10 the bounds (-0.5, 10.5).
+    weighted : bool, default=False
+        Score with the sum of count times distance (DP Grid wk-NN) instead of the last distance.
+    distance : {'cell', 'point'}, default='cell'
+        Distance from the centroid of the point's own cell, as Algorithm 1 prints it, or from the point. With 'point', much of the
+        score depends on the point alone and not on the data.
+    max_depth : int or None, default=4
+        Largest number of grid steps from the point's own cell. None means no limit.
+    max_cells : int, default=100000
+        Largest number of cells to visit for one point. It matters where empty cells have noise; with sparse counts and with
+        ``epsilon=inf`` walks look at the listed cells only.
+    exhausted : {'outlying', 'as-printed'}, default='outlying'
+        Score of a walk that gathers fewer than k rows: missing rows count at the diameter of the unit cube, or the score of the
+        last cell, as Algorithm 1 prints it.
+    counts : {'auto', 'dense', 'keyed', 'sparse'}, default='auto'
+        How the counts are held. 'dense': all cells; publishable. 'keyed': any grid; secret. 'sparse': any grid, only cells whose
+        noisy count reaches a threshold; publishable. 'auto': dense up to four million cells, else keyed.
+    sparse_size : int, default=10000
+        For sparse counts: how many empty cells may be expected among the listed ones. The threshold is the smallest, from 1, that
+        allows no more. A larger number keeps smaller counts, in a larger file (24 bytes for each cell).
+    target_fpr : float, default=None
+        Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
+        ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
+        scores do not need.
+    threshold_share : float, default=0.05
+        Share of epsilon for the threshold, above 0 and below 1. Used only with ``target_fpr``.
+    ledger : Ledger, str or Path, default=None
+        Ledger that is charged before any row is read; it refuses a fit that its budget does not cover. Needs ``dataset``.
+    dataset : str, default=None
+        Name of the data set whose budget in the ledger is charged. Needs ``ledger``.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+    unsafe_seed : int, default=None
+        Seed of predictable noise, for tests. **Not private.** None: noise from the operating system's generator.
 
     Attributes
     ----------
     model_ : Model
-        What was released, and nothing else.
+        The released model, and nothing else.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
     offset_ : float
-        Minus the threshold on the outlier score.
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        The privacy guarantee of the fit.
+    publishable : bool
+        Whether the model may be published.
+
+    See Also
+    --------
+    GridKNN : The non-private twin: the grid modification with exact counts.
+    KNN : Plain k-NN without a grid. Not private.
+    DPForest : The default detector, which needs no distance.
+    detector : Make a private detector by name.
+    as_in_paper : The detector with the paper's preprocessing. Not private.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Algorithm 1, eq. 8 and Theorem 2.
+    .. [2] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [3] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Algorithm 2.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from dpoutlier import DPGridKNN
     >>> reference = np.random.default_rng(0).normal(size=(2613, 2))
     >>> detector = DPGridKNN(epsilon=1, features=(-8, 8), n_rows_hint=2000, k=30).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0, 0], [7, -7]])
@@ -238,6 +327,12 @@ class DPGridKNN(_OnGrid, PrivateDetector):
 
     def _make_scorer(self) -> NearestCells:
         return replace(super()._make_scorer(), max_cells=self.max_cells)
+
+    def _count_choices(self) -> dict[str, Any]:
+        return {
+            "counts": one_of(COUNT_KINDS, counts=self.counts),
+            "sparse_size": at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
+        }
 
     def _by_rule(self) -> bool:
         if isinstance(self.bins, str) and self.bins != "auto":

@@ -24,19 +24,52 @@ class KNN(Detector):
     r"""Euclidean k-NN outlier detection in the unit cube. **Not private**: it keeps the reference rows.
 
     The score of a point y with nearest reference rows :math:`x_1, \dots, x_k` is :math:`\|x_k - y\|_2` (eq. 1) or, weighted,
-    :math:`\sum_i \|x_i - y\|_2` (eq. 2). Rows that do not exist lie at the cube's diameter.
+    :math:`\sum_i \|x_i - y\|_2` (eq. 2). With fewer than k reference rows, the absent ones count at the diameter of the cube.
 
     Parameters
     ----------
-    features, categories, missing
-        The public features, as for :class:`DPForest`.
-    k : int
-    weighted : bool
-    target_fpr : float, optional
-        Set the threshold so that this share of the reference rows would lie above it.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    k : int, default=10
+        Number of nearest reference rows.
+    weighted : bool, default=False
+        Score with the sum of the distances instead of the last distance.
+    target_fpr : float, default=None
+        Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
+    offset_ : float
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        It says that nothing is guaranteed.
+
+    See Also
+    --------
+    GridKNN : The grid modification with exact counts.
+    DPGridKNN : The private detector.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Section 3.2, eqs. 1 and 2.
 
     Examples
     --------
+    >>> from dpoutlier import KNN
     >>> KNN(features=(0, 10), k=1).fit([[1.0], [2.0]]).outlier_scores([[4.0]]).round(6).tolist()
     [0.2]
     """
@@ -60,7 +93,25 @@ class KNN(Detector):
         self.target_fpr = target_fpr
 
     def fit(self, X: Any, y: Any = None) -> KNN:  # noqa: ARG002 - scikit-learn's signature
-        """Keep the reference rows ``X``, which may be files as for the other detectors; ``y`` is ignored."""
+        """Keep the reference rows.
+
+        Parameters
+        ----------
+        X : array, data frame, path or list of paths
+            Reference rows, as for the other detectors; they must fit into memory.
+        y : None, default=None
+            Ignored. It is here because scikit-learn passes it.
+
+        Returns
+        -------
+        self
+            The fitted detector.
+
+        Raises
+        ------
+        ReferenceDataError
+            If the reference rows cannot be read.
+        """
         k = at_least_one(k=self.k)
         weighted = true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
@@ -71,30 +122,32 @@ class KNN(Detector):
                 f"a lazy frame ({type(X).__name__}) was passed; collect it into a data frame: this keeps all rows."
             )
         domain = self._declared_domain(X, declared)
-        self.neighbours_ = ReferenceNeighbours(X, domain, k, weighted=weighted)
-        self.score_histogram_ = None if fpr is None else self.neighbours_.score_histogram(fpr)
-        self.threshold_ = None if self.score_histogram_ is None or fpr is None else self.score_histogram_.threshold(fpr)
+        self._neighbours = ReferenceNeighbours(X, domain, k, weighted=weighted)
+        self._score_histogram = None if fpr is None else self._neighbours.score_histogram(fpr)
+        self._score_threshold = (
+            None if self._score_histogram is None or fpr is None else self._score_histogram.threshold(fpr)
+        )
         self._keep_schema(domain)
         return self
 
     @property
     def guarantee_(self) -> Guarantee:
-        """None at all: the reference rows themselves are kept."""
+        """No guarantee: the detector keeps the reference rows."""
         return Guarantee(None, voided_by=("KNN keeps the reference rows: no noise, no guarantee.",))
 
     def _fitted_domain(self) -> Domain:
-        return self.neighbours_.domain
+        return self._neighbours.domain
 
     def _outlier_scores(self, positions: Positions) -> NDArray[np.float64]:
-        return self.neighbours_.outlier_scores(positions)
+        return self._neighbours.outlier_scores(positions)
 
     def _threshold(self) -> float | None:
-        return self.threshold_
+        return self._score_threshold
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is None:
-            self.threshold_ = score
-        elif self.score_histogram_ is None:
+            self._score_threshold = score
+        elif self._score_histogram is None:
             raise ThresholdNotSetError("fit with target_fpr=0.05 before aiming at another false-positive rate.")
         else:
-            self.threshold_ = self.score_histogram_.threshold(target_fpr)
+            self._score_threshold = self._score_histogram.threshold(target_fpr)

@@ -12,15 +12,43 @@ __all__ = ["detector_of", "load"]
 
 
 def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:
-    """Load a detector that was saved, ready to score.
+    """Load a model file, ready to score.
 
     Parameters
     ----------
     path : str or Path
-    secret : bool
-        Say that you know that the file is secret (``*.secret.dpo``). Without it only publishable models are opened.
-    n_jobs : int, optional
-        Threads for scoring; -1 for all cores.
+        A file that ``save`` wrote: ``*.dpo`` or ``*.secret.dpo``.
+    secret : bool, default=False
+        Confirm that the file may be secret. Otherwise only publishable models are opened.
+    n_jobs : int, default=None
+        Number of threads for scoring. None means 1, and -1 means all cores.
+
+    Returns
+    -------
+    FittedDetector
+        Scores as the detector that was saved, to the bit. ``estimator()`` makes the detector itself, to fit again.
+
+    Raises
+    ------
+    ModelFileError
+        If the file does not exist, is damaged, or was written by a newer version.
+    SecretError
+        If the model is secret and ``secret`` is False.
+
+    See Also
+    --------
+    DPForest.save : Write a model file.
+    Client : The same methods, answered by a server.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals, load
+    >>> path = DPMarginals(epsilon=1, features=(0, 1)).fit(np.full((500, 2), 0.3)).save(Path(tempfile.mkdtemp()) / "model.dpo")
+    >>> load(path)
+    <fitted DPMarginals: <publishable DPMarginals model, 2 features, dense counts>>
     """
     thread_count(n_jobs)  # refused here if it means nothing
     model = read_model(path, secret=secret)

@@ -35,21 +35,54 @@ class _OfMargins(PartitionedDetector):
 
 
 class Marginals(_OfMargins, ExactDetector):
-    """Mean logarithm of the exact counts in each feature's histogram. **Not private**: the twin of :class:`DPMarginals`.
+    """Outlier detection by one exact histogram for each feature. **Not private.**
+
+    The non-private twin of :class:`DPMarginals`: it shows what the noise costs. Its model holds exact counts and must stay secret.
 
     Parameters
     ----------
-    features, categories, missing
-        The public features, as for :class:`DPForest`.
-    bins : int or sequence of int
-        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
-    target_fpr : float, optional
-        Set the threshold so that about this share of the reference rows lies above it.
-    n_jobs : int, optional
-        Threads.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    bins : int or sequence of int, default=10
+        Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
+        goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
+        and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+    target_fpr : float, default=None
+        Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+
+    Attributes
+    ----------
+    model_ : Model
+        Exact counts of the reference rows, and how to score with them. Secret.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
+    offset_ : float
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        It says that nothing is guaranteed.
+    publishable : bool
+        Always False.
+
+    See Also
+    --------
+    DPMarginals : The private detector.
 
     Examples
     --------
+    >>> from dpoutlier import Marginals
     >>> twin = Marginals(features=(0, 10), bins=5).fit([[1.0, 1.0], [1.5, 1.0], [1.0, 9.0]])
     >>> twin.outlier_scores([[1.0, 1.0], [9.0, 9.0]]).round(3).tolist()
     [-0.896, 0.347]
@@ -77,59 +110,91 @@ class Marginals(_OfMargins, ExactDetector):
 class DPMarginals(_OfMargins, PrivateDetector):
     r"""Outlier detection by one noisy histogram for each feature, under differential privacy.
 
-    The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of its
-    bin in feature j and the floor f half the scale of the noise, at least 1/2. A row lies in one bin of each of the d
-    features, so the noise has scale d / epsilon. Simple and easy to explain; blind to what only several features together show.
+    The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of
+    its bin in feature j, d the number of features, and the floor f half the scale of the noise (at least 1/2). A row is counted
+    once for each feature, so the noise has scale d / epsilon. The detector is simple and easy to explain, but it does not see
+    outliers that only several features together show.
 
-    Fitting costs ``epsilon`` once. Scoring costs nothing, however often it is done, and the model may be published.
+    Fitting costs ``epsilon`` once. Scoring has no privacy cost, however often it is done, and the model may be published.
 
     Parameters
     ----------
-    epsilon : number, Fraction or str
-        The total privacy loss of the fit. No default: it is the custodian's choice. ``inf`` means not private.
-    features : Bounds, dict, pair, path or PrivateBounds
-        The public range of each feature; values outside are clipped. See :class:`~dpoutlier.Bounds`. Where nobody knows it, a
-        :class:`~dpoutlier.PrivateBounds` buys it.
-    categories : dict, optional
-        Levels of features that have some, by name or number: a list, or a :class:`~dpoutlier.Category`.
-    missing : {"error", "cell"} or list of features
-        Which features have a cell for missing values. Elsewhere a missing value is an error in points to be scored and falls, in
-        silence, into the first bin in reference rows.
-    neighbours : {"add-or-remove-one", "replace-one"}
-        Which two data sets must be hard to tell apart. replace-one needs twice the noise.
-    rows_per_person : int
-        The most rows that one person has; multiplies the noise.
-    person : str, optional
-        The column that tells people apart. At most ``rows_per_person`` rows of each stay, by a public rule, and none without an id.
-        Without it nobody may have more rows than declared.
-    n_rows_hint : int or "estimate", optional
-        Not needed: no rule here uses the number of rows, and nothing is bought.
-    bins : int or sequence of int
-        Bins per feature. Where a feature has levels, they are its bins, whatever is said here.
-    target_fpr : float, optional
-        Buy a histogram of the reference rows' scores, and set the threshold to this false-positive rate.
-    threshold_share : float
-        Share of epsilon that the threshold costs.
-    ledger : Ledger or path, optional
-        Where epsilon is charged before any row is read; see :class:`~dpoutlier.Ledger`. A fit that its budget does not cover is
-        refused.
-    dataset : str, optional
-        The name that the ledger has a budget for.
-    n_jobs : int, optional
-        Threads.
-    unsafe_seed : int, optional
-        Predictable noise, for tests. Not private.
+    epsilon : float, Fraction or str
+        Total privacy loss of the fit; smaller is more private. There is no default: the data custodian chooses it. A float
+        means the decimal that it prints as. ``inf`` means no noise and no privacy.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
+        a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
+        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
+        features.
+    categories : dict, default=None
+        Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
+    missing : {'error', 'cell'} or list of features, default='error'
+        Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
+        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
+        something.
+    neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
+        Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
+        'replace-one' needs twice the noise.
+    rows_per_person : int, default=1
+        Largest number of reference rows of one person. The noise grows in proportion to it.
+    person : str, default=None
+        Column that identifies people. At most ``rows_per_person`` rows of each person are counted, chosen by a public rule; rows
+        without an id are not counted. None: the custodian guarantees that nobody has more rows than ``rows_per_person``.
+    n_rows_hint : int, 'estimate' or None, default='estimate'
+        Not used, and no epsilon is spent on it: no rule here needs the number of rows. It is here because all private detectors
+        have it.
+    bins : int or sequence of int, default=10
+        Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
+        goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
+        and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+    target_fpr : float, default=None
+        Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
+        ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
+        scores do not need.
+    threshold_share : float, default=0.05
+        Share of epsilon for the threshold, above 0 and below 1. Used only with ``target_fpr``.
+    ledger : Ledger, str or Path, default=None
+        Ledger that is charged before any row is read; it refuses a fit that its budget does not cover. Needs ``dataset``.
+    dataset : str, default=None
+        Name of the data set whose budget in the ledger is charged. Needs ``ledger``.
+    n_jobs : int, default=None
+        Number of threads. None means 1, and -1 means all cores.
+    unsafe_seed : int, default=None
+        Seed of predictable noise, for tests. **Not private.** None: noise from the operating system's generator.
 
     Attributes
     ----------
     model_ : Model
-        What was released, and nothing else.
+        The released model, and nothing else.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
     offset_ : float
-        Minus the threshold on the outlier score.
+        Threshold on ``score_samples``. Present only with a threshold: from ``target_fpr`` or ``set_threshold``.
+    guarantee_ : Guarantee
+        The privacy guarantee of the fit.
+    publishable : bool
+        Whether the model may be published.
+
+    See Also
+    --------
+    Marginals : The non-private twin, with exact counts.
+    DPForest : The default detector, which sees several features together.
+    detector : Make a private detector by name.
+
+    References
+    ----------
+    .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Section 3.1 (the task and the outlier score).
+    .. [2] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [3] C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential privacy", NeurIPS 2020, Algorithm 2.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
     >>> reference = np.random.default_rng(0).normal(size=(2613, 5))
     >>> detector = DPMarginals(epsilon=1, features=(-8, 8)).fit(reference)
     >>> inlier, outlier = detector.outlier_scores([[0] * 5, [6] * 5])

@@ -32,24 +32,44 @@ MOST_DIGITS = 200
 def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDetector:
     """Add up releases that were made on the same partition, without any of the rows behind them.
 
-    Counts add up cell by cell, and so does their noise. A threshold that a part bought is left behind, since it was one
-    for the part's own scores; set one with ``set_threshold(score=...)``. The order of the models does not matter, and merged
-    models can be merged again.
+    Counts add up cell by cell, and so does their noise. The thresholds of the parts are dropped, because they were made for the
+    scores of single parts; set a new one with ``set_threshold(score=...)``. The order of the models does not matter, and merged
+    models can be merged again. A merge reads released models only and has no privacy cost.
 
     Parameters
     ----------
     models : sequence of str, Path, FittedDetector or fitted detectors
-        At least two publishable models that agree in detector, bounds, bins or trees, scoring rule, relation and
-        rows_per_person. None of them twice, also not within another merge. Not "disjoint" if two of them were charged to one data
-        set of one ledger.
-    people : {"disjoint", "overlapping"}
-        "disjoint" declares that nobody has rows in more than one of the releases: epsilon is the largest of theirs, and the
-        statement says "declared disjoint". "overlapping": epsilons add up.
+        At least two publishable models that agree in detector, features, bins or trees, scoring rule, relation and
+        rows_per_person. None of them may occur twice, not even within another merge.
+    people : {'disjoint', 'overlapping'}
+        'disjoint' declares that nobody has rows in more than one of the releases: epsilon is then the largest of theirs.
+        'overlapping' says that somebody may: epsilons add up. Use 'overlapping' if in doubt.
+
+    Returns
+    -------
+    FittedDetector
+        The merged model, ready to score.
+
+    Raises
+    ------
+    InvalidParameterError
+        If the models do not fit together, or if they are declared 'disjoint' and two of them were charged to the same data set
+        of the same ledger.
+    SecretError
+        If one of the models is secret.
+
+    See Also
+    --------
+    load : Load one model.
+
+    References
+    ----------
+    .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009: sequential and parallel composition; Theorem 1 of the paper.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dpoutlier import DPMarginals
+    >>> from dpoutlier import DPMarginals, merge
     >>> one, other = (DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((n, 2))) for n in (500, 300))
     >>> merge([one, other], people="disjoint").privacy_statement().epsilon
     '1'
@@ -73,7 +93,7 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     _check_epsilon(merged)
     model = Model(
         detector=first.detector,
-        domain=replace(first.domain, outer=None),  # who bought bounds, and what that cost, stands in the parts
+        domain=replace(first.domain, outer=None),  # which bounds are private, and what they cost, stands in the parts
         partition=first.partition,
         scorer=first.scorer.with_noise(merged.rate),
         counts=added([model.counts for _, model in named]),
@@ -118,7 +138,7 @@ def _named(given: Any, number: int) -> tuple[str, Model]:
         return str(given), read_model(given, secret=True)  # a secret one is refused below, in words that fit
     if not isinstance(given, HoldsModel):
         raise bad(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
-    return f"model {number}", given.fitted_model()
+    return f"model {number}", given._fitted_model()
 
 
 def _check_alone(name: str, model: Model) -> None:
@@ -135,8 +155,12 @@ def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
     """Refuse to add what does not count the same things in the same unit."""
     for what, one, two in zip(ALIKE, _alike(first[1]), _alike(other[1]), strict=True):
         if one != two:
-            bought = first[1].domain.bought or other[1].domain.bought
-            hint = " Bought bounds hardly ever agree: buy them once, and let the others declare them." if bought else ""
+            private = first[1].domain.bought or other[1].domain.bought
+            hint = (
+                " Private bounds hardly ever agree: estimate them once, and let the others declare them."
+                if private
+                else ""
+            )
             raise InvalidParameterError(
                 f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(two)}. Releases add up only if they agree "
                 f"in it; custodians must choose it together before they fit.{hint}"

@@ -7,10 +7,23 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["accept_old_names"]
+__all__ = ["accept_old_names", "with_new_names"]
 
 NEW_NAMES = {"bounds": "features", "holder": "counts", "n_hint": "n_rows_hint"}
 R = TypeVar("R")
+
+
+def with_new_names(given: dict[str, Any]) -> dict[str, Any]:
+    """The same arguments by their new names. The warning names the line that called the caller."""
+    found = dict(given)
+    for old in sorted(NEW_NAMES.keys() & found.keys()):
+        new = NEW_NAMES[old]
+        if new in found:
+            raise TypeError(f"{old} is the old name of {new}: give {new} only.")
+        warnings.warn(f"{old} is now called {new}; the old name goes with 1.0.", FutureWarning, stacklevel=3)
+        value = found.pop(old)
+        found[new] = "estimate" if (old, value) == ("n_hint", "buy") else value
+    return found
 
 
 def accept_old_names(init: Callable[..., R]) -> Callable[..., R]:
@@ -18,14 +31,7 @@ def accept_old_names(init: Callable[..., R]) -> Callable[..., R]:
 
     @wraps(init)
     def accepting(*args: Any, **kwargs: Any) -> R:
-        for old in sorted(NEW_NAMES.keys() & kwargs.keys()):
-            new = NEW_NAMES[old]
-            if new in kwargs:
-                raise TypeError(f"{old} is the old name of {new}: give {new} only.")
-            warnings.warn(f"{old} is now called {new}; the old name goes with 1.0.", FutureWarning, stacklevel=2)
-            value = kwargs.pop(old)
-            kwargs[new] = "estimate" if (old, value) == ("n_hint", "buy") else value
-        return init(*args, **kwargs)
+        return init(*args, **with_new_names(kwargs))
 
     accepting.deprecated_original = init  # type: ignore[attr-defined] # where scikit-learn looks for the arguments
     return accepting

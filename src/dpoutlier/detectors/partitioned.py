@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpoutlier._validate import at_least_one, bad, is_whole, one_of, share
+from dpoutlier._validate import bad, is_whole, share
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
-from dpoutlier.counts.sparse import MOST_SPARSE_SIZE
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.detectors.merge import release_id
@@ -37,14 +36,13 @@ from dpoutlier.trusted.fit import fit_model
 
 __all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
 
-COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."
 
 
 class PartitionedDetector(HoldsModel, Detector):
-    """A detector whose fitted state is one ``model_``."""
+    """What all detectors over a partition share: a fit counts rows in public cells, and its result is ``model_``."""
 
     @abstractmethod
     def _make_scorer(self) -> Scorer: ...
@@ -55,21 +53,43 @@ class PartitionedDetector(HoldsModel, Detector):
 
     @abstractmethod
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
-        """Every public choice; ``bounds_share`` of epsilon goes to bounds, None if none are bought."""
+        """Every public choice; ``bounds_share`` of epsilon goes to private bounds; None without any."""
 
     def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
-        """Fit on the reference rows ``X``; ``y`` is ignored.
+        """Fit on reference rows.
 
-        ``X`` is an array, a data frame, a lazy frame of Polars, DuckDB, Dask or Spark, a ``pyarrow.dataset.Dataset``, or files: the
-        path of one (.parquet or .csv), a list of paths, a pattern such as ``"rows/*.parquet"``, or a folder of .parquet files. All
-        but the first two may be larger than memory. Of files the columns that ``bounds`` and ``categories`` name are read, or all
-        of them where those are not by name; of all else every column must be a feature. See docs/scale.md.
+        A private detector spends its ``epsilon`` with each fit: fits on the same people add up. Everything after the fit has no
+        privacy cost.
+
+        Parameters
+        ----------
+        X : array, frame, path or list of paths
+            Reference rows: an array; a data frame; a lazy frame of Polars, DuckDB, Dask or Spark; a ``pyarrow.dataset.Dataset``; or
+            files (.parquet or .csv): a path, a list of paths, a pattern such as ``"rows/*.parquet"``, or a folder of .parquet
+            files. All but arrays and data frames may be larger than memory. From files, only the columns that ``features`` and
+            ``categories`` name are read, or all of them if they give no names. Everywhere else, every column must be a feature.
+        y : None, default=None
+            Ignored. It is here because scikit-learn passes it.
+
+        Returns
+        -------
+        self
+            The fitted detector.
+
+        Raises
+        ------
+        InvalidParameterError
+            If an argument of the detector has no meaning. No row was read and nothing was charged.
+        ReferenceDataError
+            If the reference rows cannot be read.
+        BudgetExceededError
+            If the ledger's budget does not cover the fit. No row was read and nothing was charged.
         """
         declared = self._declared()
         self._check_shown(X)
         X = self._table(X, declared)
         domain = self._declared_domain(X, declared)
-        self.model_ = fit_model(X, self._plan(domain, declared.share()))
+        self.model_ = fit_model(X, self._plan(domain, declared._share()))
         self._keep_schema(domain)
         self._released(self.model_)
         return self
@@ -78,7 +98,7 @@ class PartitionedDetector(HoldsModel, Detector):
         """Refuse tables whose columns are not known before their rows are read, if that matters."""
 
     def _released(self, model: Model) -> None:
-        """What is to be done when a fit is complete."""
+        """Do what a complete fit needs."""
 
     @classmethod
     def _of_model(cls, model: Model) -> PartitionedDetector:
@@ -92,7 +112,7 @@ class PartitionedDetector(HoldsModel, Detector):
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         histogram, leaked = model.score_histogram, LEAKED in model.guarantee.voided_by
         return {
-            "features": Bounds.of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
+            "features": Bounds._of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
         }
 
@@ -118,7 +138,7 @@ def _share_for_bounds(model: Model) -> float:
 
 
 class ExactDetector(PartitionedDetector):
-    """A twin: exact counts, and a guarantee that promises nothing."""
+    """What the non-private twins share: exact counts, and no guarantee."""
 
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         name = type(self).__name__
@@ -136,15 +156,14 @@ class ExactDetector(PartitionedDetector):
 
 
 class PrivateDetector(PartitionedDetector):
-    """The arguments that every private detector takes, made into a plan."""
+    """What the private detectors share: each fit costs ``epsilon``, and only noisy counts are released."""
 
     epsilon: Any
     neighbours: Any
     rows_per_person: Any
+    person: Any
     n_rows_hint: Any
     threshold_share: Any
-    counts: Any = "auto"
-    sparse_size: Any = 10_000
     ledger: Any
     dataset: Any
     unsafe_seed: Any
@@ -167,7 +186,7 @@ class PrivateDetector(PartitionedDetector):
 
     def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
         n_rows_hint = self._given_n_rows_hint()
-        return n_rows_hint if self._by_rule() else None  # nothing would use it, so nothing is bought
+        return n_rows_hint if self._by_rule() else None  # nothing would use it, so no epsilon goes to it
 
     def _given_n_rows_hint(self) -> int | Literal["estimate"] | None:
         if self.n_rows_hint is None or self.n_rows_hint == "estimate":
@@ -193,6 +212,10 @@ class PrivateDetector(PartitionedDetector):
         if not isinstance(self.ledger, str | Path):
             raise bad("ledger", "a Ledger, the path of one, or None", self.ledger)
         return Ledger(self.ledger)
+
+    def _count_choices(self) -> dict[str, Any]:
+        """How the counts are held, for the plan of a detector that lets the user choose."""
+        return {}
 
     def _check_shown(self, X: Any) -> None:
         files = isinstance(X, list) and len(X) > 0 and all(isinstance(one, str | Path) for one in X)
@@ -233,8 +256,7 @@ class PrivateDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             bounds_share=Fraction(repr(bounds_share or 0)),
-            counts=one_of(COUNT_KINDS, counts=self.counts),
-            sparse_size=at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
+            **self._count_choices(),
             n_rows_hint=self._checked_n_rows_hint(),
             target_fpr=self._target_fpr(),
             threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),

@@ -18,20 +18,39 @@ __all__ = ["PyODAdapter"]
 
 
 class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
-    """A detector as PyOD would have it: higher scores are more outlying, and labels are 0 for inliers and 1 for outliers.
+    """Give a detector the interface of PyOD: higher scores are more outlying, and labels are 0 and 1.
 
-    Scores and labels go where those of PyOD's detectors go, say into its combinations. What PyOD keeps of the rows that it was
-    fitted on is absent on purpose: ``decision_scores_``, ``labels_``, ``fit_predict`` and ``predict_proba`` would publish scores of
-    the reference rows.
+    Its scores and labels go where those of PyOD's detectors go, for example into combinations. PyOD itself is not needed. What PyOD
+    keeps about its training rows is not available: ``decision_scores_``, ``labels_``, ``fit_predict`` and ``predict_proba`` would
+    publish scores of the reference rows.
 
     Parameters
     ----------
     detector : detector of dpoutlier
-        ``fit`` fits a clone of it, as ``detector_``. One that is fitted already, or was loaded, scores at once.
+        ``fit`` fits a clone of it. A detector that is already fitted, or was loaded, scores at once.
+
+    Attributes
+    ----------
+    detector_ : detector of dpoutlier
+        The fitted clone. Present after ``fit``.
+    threshold_ : float
+        The outlier score above which a point is an outlier.
+    n_features_in_ : int
+        Number of features of the fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features. Present only if the features have names.
+
+    See Also
+    --------
+    DPForest : The default detector.
+
+    References
+    ----------
+    .. [1] Y. Zhao, Z. Nasrullah and Z. Li, "PyOD: A Python toolbox for scalable outlier detection", JMLR 2019.
 
     Examples
     --------
-    >>> from dpoutlier import Forest
+    >>> from dpoutlier import Forest, PyODAdapter
     >>> adapter = PyODAdapter(Forest(features=(0, 1), target_fpr=0.1)).fit([[0.1, 0.2], [0.2, 0.1], [0.2, 0.2]] * 20)
     >>> adapter.predict([[0.2, 0.2], [0.9, 0.8]]).tolist()
     [0, 1]
@@ -41,7 +60,20 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
         self.detector = detector
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's and PyOD's signature
-        """Fit a clone of the detector on reference rows. Costs its epsilon."""
+        """Fit a clone of the detector on reference rows, which spends its epsilon.
+
+        Parameters
+        ----------
+        X : array, frame, path or list of paths
+            Reference rows, as for the detector.
+        y : None, default=None
+            Ignored. It is here because PyOD passes it.
+
+        Returns
+        -------
+        self
+            The adapter with its fitted ``detector_``.
+        """
         if not isinstance(self.detector, Detector):
             raise bad(
                 "detector",
@@ -53,45 +85,74 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """``outlier_scores``: larger means more outlying."""
+        """Score each point: larger means more outlying.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            ``outlier_scores`` of the detector.
+        """
         return self._fitted().outlier_scores(X)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """0 for inliers and 1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
+        """Label each point by the threshold: 0 for inliers, 1 for outliers.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to label.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            0 or 1. A point whose score equals the threshold is an inlier.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If the detector has no threshold: fit with ``target_fpr`` or call its ``set_threshold``.
+        """
         return np.where(self._fitted().predict(X) == 1, 0, 1)
 
     @property
     def threshold_(self) -> float:
-        """The outlier score past which a point is predicted to be an outlier."""
+        """The outlier score above which a point is an outlier."""
         return 0.0 - self._fitted().offset_
 
     @property
     def n_features_in_(self) -> int:
+        """Number of features of the fit."""
         return int(self._of_fit().n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features, if they have names."""
         names: NDArray[Any] = self._of_fit().feature_names_in_
         return names
 
     @property
     def decision_scores_(self) -> NoReturn:
-        """Absent on purpose."""
+        """Not available: scores of the reference rows are not private. Accessing it raises ``AttributeError``."""
         raise _absent("decision_scores_", "scores")
 
     @property
     def labels_(self) -> NoReturn:
-        """Absent on purpose."""
+        """Not available: labels of the reference rows are not private. Accessing it raises ``AttributeError``."""
         raise _absent("labels_", "labels")
 
     @property
     def fit_predict(self) -> NoReturn:
-        """Absent on purpose."""
+        """Not available: labels of the reference rows are not private. Accessing it raises ``AttributeError``."""
         raise _absent("fit_predict", "labels")
 
     @property
     def predict_proba(self) -> NoReturn:
-        """Absent on purpose: PyOD scales by the least and the largest score of the rows of the fit."""
+        """Not available: PyOD scales by the least and the largest score of the rows of the fit."""
         raise _absent("predict_proba", "the least and the largest score")
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -47,30 +47,40 @@ def detector_class(name: str) -> Any:
 
 
 def detector(name: str = "auto", *, epsilon: Any, features: Any, **arguments: Any) -> Any:
-    """Make a private detector by name, ready to fit. The data is not looked at.
+    """Make a private detector by name, ready to fit.
+
+    Start here if you do not know which detector to choose. No data is read before ``fit``.
 
     Parameters
     ----------
-    name : {"auto", "forest", "marginals", "grid"}, default="auto"
-        Which detector. "auto" is the forest, :class:`~dpoutlier.DPForest`.
-    epsilon : number, Fraction or str
-        The total privacy loss of the fit.
-    features : Bounds, dict, pair, path or PrivateBounds
-        The public range or levels of each feature, as for :class:`~dpoutlier.DPForest`.
-    **arguments
-        Any other argument of the detector, such as ``target_fpr=0.05``.
+    name : {'auto', 'forest', 'marginals', 'grid'}, default='auto'
+        Which detector: :class:`DPForest`, :class:`DPMarginals` or :class:`DPGridKNN`. 'auto' is the forest.
+    epsilon : float, Fraction or str
+        Total privacy loss of the fit; smaller is more private. The data custodian chooses it.
+    features : dict, Bounds, PrivateBounds, pair or path
+        Public range of each feature, such as ``{"age": (0, 120)}``. Never take the ranges from the reference rows.
+    **arguments : dict
+        Any other parameter of the detector, such as ``target_fpr=0.05``.
 
     Returns
     -------
     DPForest, DPMarginals or DPGridKNN
         The detector, not fitted yet.
 
+    Raises
+    ------
+    InvalidParameterError
+        If there is no detector of that name.
+
     See Also
     --------
-    DPForest : The default.
+    DPForest : The default detector, with all its parameters.
+    DPMarginals : One noisy histogram for each feature.
+    DPGridKNN : The paper's detector.
 
     Examples
     --------
+    >>> from dpoutlier import detector
     >>> ranges = {"age": (0, 120), "bmi": (10, 80), "pulse": (20, 250), "dose": (0, 9)}
     >>> detector(epsilon=0.5, n_rows_hint=5000, features=ranges)
     DPForest(epsilon=0.5,

@@ -17,15 +17,21 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.tables import convert as tables
 from dpoutlier.tables.rows import MissingValueError, Positions
 
-__all__ = ["ScoresPoints"]
+__all__ = ["ScoresPoints", "labels_of"]
 
 R = TypeVar("R")
 
 
 class ScoresPoints(ABC):
-    """What can be done with a fit. ``score_samples`` is the negative of ``outlier_scores``, and here alone the sign turns."""
+    """The scoring methods of everything that was fitted, in scikit-learn's words.
+
+    ``score_samples`` is the negative of ``outlier_scores``; the sign changes here and nowhere else.
+    """
 
     n_features_in_: int
+
+    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold`` and ``_only_scoring``, and ``_fitted_model``
+    # where there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no others.
 
     @abstractmethod
     def _fitted_domain(self) -> Domain:
@@ -40,21 +46,7 @@ class ScoresPoints(ABC):
     @abstractmethod
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
 
-    def fitted_domain(self) -> Domain:
-        """The public features of the fit, with their bounds and levels."""
-        self._check_fitted()
-        return self._fitted_domain()
-
-    def scores_of(self, positions: Positions) -> NDArray[np.float64]:
-        """``outlier_scores`` of points that are on the lattice already."""
-        return self._outlier_scores(positions)
-
-    def has_threshold(self) -> bool:
-        """Whether ``predict`` has a threshold to go by."""
-        self._check_fitted()
-        return self._threshold() is not None
-
-    def only_scoring(self) -> ScoresPoints:
+    def _only_scoring(self) -> ScoresPoints:
         """What scores as this does, as it is now, and holds nothing that scoring does not need."""
         self._check_fitted()
         return self
@@ -97,13 +89,36 @@ class ScoresPoints(ABC):
     def _name(self) -> str:
         return type(self).__name__
 
-    def points(self, X: Any) -> NDArray[np.float64]:
+    def _points(self, X: Any) -> NDArray[np.float64]:
         """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
         X = self._features_of(X)
         return tables.points_array(X, self._check_points(X))
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
-        """The paper's s_y for each point: larger means more outlying. Free of privacy cost, as often as wanted."""
+        """Score each point: a larger score means more outlying.
+
+        Scoring reads the released model only. It has no privacy cost, however often it is done.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score. Columns are those of the fit, in the same order. Values outside the bounds count as the nearest bound.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            The outlier scores, the paper's :math:`s_y`.
+
+        Raises
+        ------
+        PointsError
+            If the columns or values do not fit the model, or if a value is missing for a feature without a cell for missing values.
+
+        See Also
+        --------
+        score_samples : The same with scikit-learn's sign.
+        score_frame : Scores as a new column of a frame, also in Polars, DuckDB, Dask and Spark.
+        """
         return self._of_points(X, self._outlier_scores)
 
     def score_frame(
@@ -115,24 +130,39 @@ class ScoresPoints(ABC):
         prediction: str | None = "prediction",
         missing: str = "error",
     ) -> Any:
-        """The frame with scores as a column more, made where the rows are, and equal to ``outlier_scores`` to the bit.
+        """Add scores to a frame as new columns, in the engine that holds the frame.
 
-        All columns stay, and in their order. Features are found by name, so that a frame may have other columns; a model that knows
-        no names takes all columns, in their order. The schema is checked at once; an engine reads rows when it is asked for them.
+        The scores equal those of ``outlier_scores`` to the bit. All columns stay, in their order. Features are found by name, so a
+        frame may have other columns; a model without feature names takes all columns, in their order. The schema is checked at
+        once. A lazy engine reads rows only when it is asked for them.
 
         Parameters
         ----------
         X : frame
-            Of pandas, Polars or Arrow: in memory, as is what comes back. A Polars LazyFrame gives a LazyFrame that can be streamed.
-            A DuckDB relation gives a relation, by a function that is registered with its connection and lives as long. A Dask frame
-            gives a Dask frame, partition by partition. A Spark frame gives a Spark frame; the model goes to the executors, where
-            dpoutlier must be installed. An Arrow dataset gives a record batch reader.
-        column, outside, prediction : str
-            Names of the columns to add, as ``dpoutlier score`` adds them: the outlier score; whether some value lay outside the
-            bounds; and, if there is a threshold, +1 for inliers and -1 for outliers. None leaves one of the last two out.
-        missing : {"error", "null"}
-            What becomes of a point that misses a value where the model has no cell for it: an error, which an engine raises as one
-            of its own with our text in it, or no score.
+            A frame of pandas, Polars or Arrow; a Polars LazyFrame; a DuckDB relation; a Dask or Spark frame; or an Arrow dataset.
+            Spark sends the model to its executors, where dpoutlier must be installed.
+        column : str, default='outlier_score'
+            Name of the new column of scores.
+        outside : str or None, default='outside_bounds'
+            Name of the new column that says whether some value lay outside the bounds. None leaves the column out.
+        prediction : str or None, default='prediction'
+            Name of the new column of predictions: +1 for inliers, -1 for outliers. Without a threshold it is left out. None leaves
+            it out always.
+        missing : {'error', 'null'}, default='error'
+            What to do with a point that lacks a value for a feature without a cell for missing values: raise an error, or leave its
+            new columns empty. An engine raises its own error, with our text in it.
+
+        Returns
+        -------
+        frame
+            The same kind of frame as ``X``, with the new columns last. An Arrow dataset gives a record batch reader.
+
+        Raises
+        ------
+        PointsError
+            If a feature is absent, or if a new column has the name of an existing one.
+        TypeError
+            If ``X`` is not a frame; ``outlier_scores`` takes arrays.
 
         Examples
         --------
@@ -159,29 +189,98 @@ class ScoresPoints(ABC):
         raise tables.missing_value(X, domain)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
-        """The negative of ``outlier_scores``: larger means more normal."""
+        """Score each point with scikit-learn's sign: a larger score means more normal.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            The negative of ``outlier_scores(X)``.
+        """
         return -self.outlier_scores(X)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """``score_samples`` minus ``offset_``: negative for outliers."""
+        """Compare the score of each point with the threshold: negative for outliers.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to score, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            ``score_samples(X) - offset_``.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If there is no threshold: fit with ``target_fpr`` or call ``set_threshold``.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """+1 for inliers and -1 for outliers, by the threshold that was bought or set. A tie is an inlier."""
-        return self.labels(self.outlier_scores(X))
+        """Label each point by the threshold: +1 for inliers, -1 for outliers.
 
-    def labels(self, outlier_scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """What ``predict`` says of points with these scores."""
-        return np.where(-outlier_scores - self.offset_ >= 0, 1, -1)
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points to label, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            +1 or -1. A point whose score equals the threshold is an inlier.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If there is no threshold: fit with ``target_fpr`` or call ``set_threshold``.
+        """
+        return labels_of(self.outlier_scores(X), self.offset_)
 
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
-        """Which points have a value outside the bounds; they were scored as if it lay on the bound."""
+        """Find points with a value outside the bounds.
+
+        Such a value is scored as if it lay on the nearest bound.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            True for points with at least one value outside the bounds.
+        """
         X = self._features_of(X)
-        return self._check_points(X).outside(self.points(X).T)
+        return self._check_points(X).outside(self._points(X).T)
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
-        """``outlier_scores`` of one point, given by the names of its features; for streams.
+        """Score one point, for streams.
 
+        Parameters
+        ----------
+        point : dict
+            Value of each feature, by name; by column number if the model has no feature names.
+
+        Returns
+        -------
+        float
+            The outlier score, equal to that of ``outlier_scores``.
+
+        Raises
+        ------
+        PointsError
+            If a feature is absent or unknown.
+
+        Examples
+        --------
         >>> import pyarrow as pa
         >>> from dpoutlier import GridKNN
         >>> twin = GridKNN({"age": (0, 100)}, k=1, bins=10).fit(pa.table({"age": [33, 35]}))
@@ -213,19 +312,39 @@ class ScoresPoints(ABC):
 
     @property
     def offset_(self) -> float:
-        """Minus the outlier score past which a point is predicted to be an outlier."""
+        """Threshold on ``score_samples``: points below it are outliers. The negative of the threshold on ``outlier_scores``."""
         self._check_fitted()
         threshold = self._threshold()
         if threshold is None:
             raise ThresholdNotSetError(
                 "no threshold is set, so there is nothing to predict with; scores need none.",
-                remedy="Fit with target_fpr=0.05 to buy one, or call set_threshold(score=...).",
+                remedy="Fit with target_fpr=0.05 to estimate one with a part of epsilon, or call set_threshold(score=...).",
                 code="no-threshold",
             )
         return 0.0 - threshold
 
     def set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> Self:
-        """Move the threshold: to an expected false-positive rate, or to an outlier score. Free of privacy cost."""
+        """Set the threshold of ``predict``, by a false-positive rate or by a score.
+
+        It has no privacy cost. Pass exactly one of the arguments.
+
+        Parameters
+        ----------
+        target_fpr : float, default=None
+            Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. Needs a fit with ``target_fpr``.
+        score : float, default=None
+            The outlier score above which a point is an outlier.
+
+        Returns
+        -------
+        self
+            The same detector, changed.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If ``target_fpr`` is given and the model has no histogram of scores, because it was fitted without ``target_fpr``.
+        """
         self._check_fitted()
         if (target_fpr is None) == (score is None):
             raise InvalidParameterError("set_threshold takes either target_fpr or score, and exactly one of them.")
@@ -233,3 +352,8 @@ class ScoresPoints(ABC):
             raise bad("score", "a number", score)
         self._set_threshold(target_fpr=target_fpr, score=score)
         return self
+
+
+def labels_of(outlier_scores: NDArray[np.float64], offset: float) -> NDArray[np.int64]:
+    """What ``predict`` says of points with these scores: +1 for inliers, -1 for outliers."""
+    return np.where(-outlier_scores - offset >= 0, 1, -1)

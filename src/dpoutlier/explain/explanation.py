@@ -1,4 +1,4 @@
-"""What ``explain`` returns: contributions with the names of the features, and what would have to be otherwise."""
+"""What ``explain`` returns: contributions of the features, and changes that would make a point usual."""
 
 from __future__ import annotations
 
@@ -29,19 +29,40 @@ __all__ = ["Counterfactual", "Explained", "Explanation"]
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What would have to be otherwise; ``str`` of it is a sentence.
+    """Changes that would make a point usual.
+
+    The method ``counterfactual`` of an :class:`Explanation` returns it. ``str`` makes a sentence of it.
 
     Attributes
     ----------
-    changes : dict from feature to Place
-        Where those features would have to lie, all others as they are. Empty if nothing has to change, or nothing helps.
-    values : dict from feature to str
-        What they are.
-    before, score : float
-        The point's score, and what it would be: anywhere in the changed range for forests and marginals, at most; in its middle
-        for grids.
+    changes : dict of str to Place
+        Where these features would have to lie, with all others as they are. Empty if nothing has to change, or nothing helps.
+    values : dict of str to str
+        The values that these features have.
+    before : float
+        The outlier score of the point.
+    score : float
+        The outlier score after the changes. Forests and marginals: the largest in the changed range. Grids: that of its middle.
     reached : bool
-        Whether that is as usual: no more than the typical score or, for grids, a region that gathers k rows by itself.
+        Whether the changed point is usual: its score is at most the typical score or, for grids, its region gathers k rows by
+        itself.
+
+    See Also
+    --------
+    Explanation : Explain points.
+
+    References ---------- .. [1] S. Wachter, B. Mittelstadt and C. Russell, "Counterfactual explanations without opening the
+    black box", Harvard Journal of
+       Law & Technology 31(2), 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
+    >>> reference = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> found = DPMarginals(epsilon=1, features=(-8, 8)).fit(reference).explain([[0, 6]])
+    >>> list(found.counterfactual().changes)
+    ['feature 1']
     """
 
     changes: dict[str, Place]
@@ -72,25 +93,41 @@ class Explained:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why each point scores as it does. Free of privacy cost: it reads what was released.
+    """Explain why each point has its outlier score.
+
+    The method ``explain`` of a fitted detector returns it. It reads the released model only and has no privacy cost.
 
     Attributes
     ----------
     features : tuple of str
-    contributions : array of shape (n_points, n_features)
-        How much each feature adds to the point's outlier score, beyond what it adds to that of a typical row. A row of it adds
-        up to ``scores - typical_score``. For grids: the distance along the feature of the nearest region that gathers k rows or, if
-        weighted, the sum of count times distance over all cells on the way. Where no region in reach gathers them and missing rows
-        score at the cube's diameter, each feature adds the same for that: one edge of the cube.
-    empty : array of shape (n_points, n_features)
-        Share of the cells around the point that look at the feature and are empty; NaN where none looks at it, and for grids.
-    scores : array of shape (n_points,)
+        Names of the features.
+    contributions : ndarray of shape (n_points, n_features)
+        How much each feature adds to the point's outlier score, beyond what it adds for a typical row. Each row sums to
+        ``scores - typical_score``. Grids: the distance along the feature to the nearest region that gathers k rows or, if weighted,
+        the sum of count times distance over all cells on the way. If no region within reach gathers k rows, and missing rows count
+        at the diameter of the unit cube, each feature adds one edge of the cube.
+    empty : ndarray of shape (n_points, n_features)
+        Share of the cells around the point that use the feature and are empty, from 0 to 1. NaN if no cell uses it, and for grids.
+    scores : ndarray of shape (n_points,)
+        The outlier scores.
     typical_score : float
-        For grids 0, the score of a point whose own cell gathers k rows.
+        The outlier score of a typical row. Grids: 0, the score of a point whose own cell gathers k rows.
+    explained : object or None
+        What the methods read: the model and the points. None after a pickle, which carries no model.
 
-    ``ranking()`` sorts features by what they add, ``counterfactual()`` says what would have to be otherwise, ``region()`` which
-    region of a grid would be usual, and ``to_table()`` makes a table to print with rich; ``dpoutlier.explanation_figure`` draws one
-    point.
+    See Also
+    --------
+    DPForest.explain : Explain points.
+    explanation_figure : Draw the explanation of one point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
+    >>> reference = np.random.default_rng(0).normal(size=(5000, 2))
+    >>> found = DPMarginals(epsilon=1, features=(-8, 8)).fit(reference).explain([[0, 6]])
+    >>> [name for name, contribution, empty in found.ranking()]
+    ['feature 1', 'feature 0']
     """
 
     features: tuple[str, ...]
@@ -112,7 +149,18 @@ class Explanation:
             raise bad("point", f"the number of a point, from 0 to {len(self) - 1}", point)
 
     def ranking(self, point: int = 0) -> list[tuple[str, float, float]]:
-        """(feature, contribution, share of empty cells) of one point, the largest contribution first."""
+        """Sort the features of one point by their contribution, the largest first.
+
+        Parameters
+        ----------
+        point : int, default=0
+            Number of the point.
+
+        Returns
+        -------
+        list of tuple (str, float, float)
+            Feature, contribution and share of empty cells.
+        """
         self._check_point(point)
         order = np.argsort(-self.contributions[point], kind="stable")
         return [
@@ -123,23 +171,34 @@ class Explanation:
 
     @property
     def k(self) -> int | None:
-        """Of a grid: the rows that a region gathers."""
+        """Grids: the number of rows that a usual region gathers. None for forests and marginals."""
         return None if self.explained is None else self.explained.k
 
     @property
     def found(self) -> NDArray[np.bool_] | None:
-        """Of a grid: for which points a region within reach would be more usual, or their own gathers k rows."""
+        """Grids: for which points a region within reach, maybe their own, is more usual. None for forests and marginals."""
         return None if self._cells is None else np.asarray(self._cells[:, 0] >= 0)
 
     @property
     def regions(self) -> tuple[tuple[Place, ...] | None, ...] | None:
-        """Of a grid, for each point: the nearest region that would be usual, feature by feature; None where none is."""
+        """Grids: what ``region`` returns for each point. None for forests and marginals."""
         return None if self._cells is None else tuple(self.region(point) for point in range(len(self)))
 
     def region(self, point: int = 0) -> tuple[Place, ...] | None:
-        """Of a grid: the nearest region, among the thousand nearest within reach, in which the point would score least.
+        """Grids: find the nearest region in which the point would be usual.
 
-        That is one which gathers k rows by itself, if there is any. None if the point would score less in none of them.
+        It is the nearest of the thousand regions within reach that gathers k rows by itself. If none does, it is the nearest of
+        those with the smallest score.
+
+        Parameters
+        ----------
+        point : int, default=0
+            Number of the point.
+
+        Returns
+        -------
+        tuple of Place or None
+            The region, feature by feature. None if the point would not score less anywhere, and for forests and marginals.
         """
         self._check_point(point)
         if self._cells is None or self._cells[point, 0] < 0:
@@ -152,12 +211,28 @@ class Explanation:
         )
 
     def counterfactual(self, point: int = 0, feature: str | None = None) -> Counterfactual | None:
-        """What would have to be otherwise for a point to be usual.
+        """Find changes that would make a point usual.
 
-        For grids: the features in which the nearest usual region differs from the point's, or one of them alone; None if no region
-        within reach is more usual. For forests and marginals: the nearest values of one feature, of the one that
-        contributes most unless told, at which the score is at most the typical one, all other features held. Where there are none,
-        those around the lowest score.
+        Grids: the features in which the nearest usual region differs from the point. Forests and marginals: the nearest values
+        of one feature at which the score is at most the typical one, with all other features as they are; if there are none,
+        the values with the lowest score.
+
+        Parameters
+        ----------
+        point : int, default=0
+            Number of the point.
+        feature : str, default=None
+            The one feature to change. None: the one that contributes most; for grids, all.
+
+        Returns
+        -------
+        Counterfactual or None
+            The changes. None for grids if no region within reach is more usual.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such point or feature.
         """
         name = self.ranking(point)[0][0] if feature is None else feature
         if name not in self.features:
@@ -195,24 +270,45 @@ class Explanation:
     # In words ------------------------------------------------------------------------------------------------------------
 
     def value(self, feature: str, point: int = 0, given: Any = None) -> str:
-        """A point's value in words. A value as it was ``given`` tells more than that it is none of the declared levels."""
+        """Put a point's value of a feature into words.
+
+        Parameters
+        ----------
+        feature : str
+            Name of the feature.
+        point : int, default=0
+            Number of the point.
+        given : object, default=None
+            The value as it was written. It is shown if the value is not a declared level.
+
+        Returns
+        -------
+        str
+            The value.
+        """
         source = self._source
         return value_text(source.model.domain, self.features.index(feature), source.values[point], given)
 
     def to_table(
         self, point: int = 0, *, top: int = 10, name: str | None = None, given: Mapping[str, Any] | None = None
     ) -> Table:
-        """One point as a table to print with rich, the features that contribute most first.
+        """Make a table of one point to print with rich, the features that contribute most first.
 
         Parameters
         ----------
-        point : int
-        top : int
-            How many features.
-        name : str, optional
-            What to call the point; its number, unless told.
-        given : dict, optional
-            The point's values as they were written.
+        point : int, default=0
+            Number of the point.
+        top : int, default=10
+            Number of features to show.
+        name : str, default=None
+            Name of the point in the title. None: its number.
+        given : dict, default=None
+            The point's values as they were written, by feature.
+
+        Returns
+        -------
+        rich.table.Table
+            The table.
         """
         from rich.table import Table  # noqa: PLC0415 - not everybody prints
         from rich.text import Text  # noqa: PLC0415
@@ -240,7 +336,20 @@ class Explanation:
         return table
 
     def instead(self, feature: str, point: int = 0) -> tuple[str, ...]:
-        """What a table says of one feature: where it would have to lie; for forests and marginals also the score then."""
+        """Say where one feature would have to lie, as the table does.
+
+        Parameters
+        ----------
+        feature : str
+            Name of the feature.
+        point : int, default=0
+            Number of the point.
+
+        Returns
+        -------
+        tuple of str
+            The range or level, empty if there is none. For forests and marginals also the score there.
+        """
         if self._cells is not None:
             places = self.region(point)
             place = None if places is None else places[self.features.index(feature)]
@@ -251,7 +360,20 @@ class Explanation:
         return other.changes[feature].text, f"{other.score:.4g}"
 
     def note(self, point: int = 0, top: int | None = None) -> str:
-        """What stands below the table."""
+        """Explain the columns of the table: the text below it.
+
+        Parameters
+        ----------
+        point : int, default=0
+            Number of the point.
+        top : int, default=None
+            Number of features that the table shows. None: all.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         ranking = self.ranking(point)
         left = ranking[len(ranking) if top is None else top :]
         others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""

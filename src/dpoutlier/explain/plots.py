@@ -45,35 +45,54 @@ def _short(text: str) -> str:
 
 
 def explanation_figure(
-    path: str | Path, found: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
+    path: str | Path, explanation: Explanation, given: Mapping[str, Any] | None = None, number: int = 0, top: int = 10
 ) -> Path:
-    """Draw why the first point of an explanation scores as it does: a bar for each feature, and what would be usual instead.
+    """Draw why the first point of an explanation has its score: a bar for each feature, and what would be usual instead.
 
     Parameters
     ----------
     path : str or Path
-        A ``.png`` or ``.svg`` file; an older one is replaced.
-    found : Explanation
-        Of one point.
-    given : dict, optional
-        The point's values as they were written.
-    number : int
-        What to call the point.
-    top : int
-        How many features.
+        File to write, ``.png`` or ``.svg``. An existing file is replaced.
+    explanation : Explanation
+        Explanation of one point.
+    given : dict, default=None
+        The point's values as they were written, by feature.
+    number : int, default=0
+        Number of the point in the title.
+    top : int, default=10
+        Number of features to show.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    See Also
+    --------
+    Explanation.to_table : The same as a table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals, explanation_figure
+    >>> detector = DPMarginals(epsilon=1, features=(-8, 8)).fit(np.random.default_rng(0).normal(size=(5000, 2)))
+    >>> explanation_figure(Path(tempfile.mkdtemp()) / "why.svg", detector.explain([[0, 6]])).name
+    'why.svg'
     """
     path, given = Path(path), given or {}
-    ranking, grid = found.ranking()[:top], found.k is not None
+    ranking, grid = explanation.ranking()[:top], explanation.k is not None
     figure = Figure(figsize=(9, 1.8 + 0.34 * len(ranking)), layout=ConstrainedLayoutEngine())
     axes = figure.subplots()
     for i, (name, contribution, _) in enumerate(reversed(ranking)):
         axes.barh(i, contribution, color=ORANGE if contribution > 0 else BLUE, height=0.66)
-        text, *score = found.instead(name)
+        text, *score = explanation.instead(name)
         label = f" {_short(text)}" + (f", then {score[0]}" if score else "") if text else ""
         axes.text(max(contribution, 0), i, label, va="center", fontsize=8.5, color=GREEN, parse_math=False)
     axes.axvline(0, color=INK, lw=0.8)
     labels = [
-        f"{_short(name)} = {_short(found.value(name, given=given.get(name)))}" for name, _, _ in reversed(ranking)
+        f"{_short(name)} = {_short(explanation.value(name, given=given.get(name)))}" for name, _, _ in reversed(ranking)
     ]
     axes.set_yticks(range(len(ranking)), labels)
     for tick in axes.get_yticklabels():
@@ -85,13 +104,17 @@ def explanation_figure(
         axes.spines[side].set_visible(False)
     near = "; green: the nearest region that would be usual, where it differs"
     if not grid:
-        near = f", typical {found.typical_score:.3g}; green: what would be more usual, and the score then"
-    elif found.found is None or not found.found[0]:
+        near = f", typical {explanation.typical_score:.3g}; green: what would be more usual, and the score then"
+    elif explanation.found is None or not explanation.found[0]:
         near = "; no region within reach is more usual"
-    elif not (other := found.counterfactual()) or not other.changes:
-        near = f"; its own region gathers {found.k} rows"
-    below = f"score {found.scores[0]:.3g}{near}"
-    _title(axes, f"Why row {number} is outlying" if found.scores[0] > found.typical_score else f"Row {number}", below)
+    elif not (other := explanation.counterfactual()) or not other.changes:
+        near = f"; its own region gathers {explanation.k} rows"
+    below = f"score {explanation.scores[0]:.3g}{near}"
+    _title(
+        axes,
+        f"Why row {number} is outlying" if explanation.scores[0] > explanation.typical_score else f"Row {number}",
+        below,
+    )
     kind = path.suffix.lower().removeprefix(".")
     return write_aside(path, lambda stream: _save_whole(figure, stream, kind), overwrite=True)
 

@@ -22,29 +22,44 @@ __all__ = ["Bounds"]
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
     "features={'age': (0, 120), 'bmi': (10, 80)}, features=(lowers, uppers), features=(0, 1) for all features alike, "
-    "or features='features.toml'. Where nobody knows them, buy them: features=PrivateBounds(outer=(0, 1e6))."
+    "or features='features.toml'. Where nobody knows it, spend part of epsilon on it: features=PrivateBounds(outer=(0, 1e6))."
 )
 Key = str | int
 
 
 class Bounds:
-    """Declared features: the range of each, or its levels, or that its range is to be bought.
+    """Public ranges of the features.
+
+    Detectors take a dict, a pair or a features file as well, so most users need no ``Bounds``. State the ranges from knowledge of
+    the features' meaning, never from the reference rows.
 
     Parameters
     ----------
-    lower, upper : number or sequence of numbers
-        One for all features, or one for each.
-    names : sequence of str, optional
-        The features' names. With names, columns are found by name.
+    lower : number or sequence of numbers
+        Lower bound of all features, or of each.
+    upper : number or sequence of numbers
+        Upper bound of all features, or of each.
+    names : sequence of str, default=None
+        Names of the features. With names, columns are found by name.
+
+    Attributes
+    ----------
+    leaked : bool
+        Whether the bounds were taken from the reference rows, so that no guarantee holds.
+
+    See Also
+    --------
+    PrivateBounds : Bounds that the fit estimates with a part of epsilon.
+    Category : The levels of a categorical feature.
 
     Examples
     --------
+    >>> from dpoutlier import Bounds
     >>> Bounds(0, [120, 80], names=["age", "bmi"]).domain(2, ["age", "bmi"]).upper
     (120.0, 80.0)
     """
 
     leaked = False
-    """Whether they were taken from the reference rows, so that no guarantee holds."""
 
     def __init__(self, lower: Any, upper: Any, names: Sequence[str] | None = None) -> None:
         self.lower, self.upper = lower, upper
@@ -62,15 +77,35 @@ class Bounds:
         return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing}{leaked})"
 
     @classmethod
-    def of(cls, given: Any, categories: Any = None, missing: Any = "error") -> Bounds:
-        """Bounds from whatever a user may pass as ``bounds``, ``categories`` and ``missing``."""
-        if given is None and categories is None:
-            raise InvalidParameterError(f"bounds are required and were not given. {REMEDY}")
+    def of(cls, features: Any, categories: Any = None, missing: Any = "error") -> Bounds:
+        """Make bounds from the arguments of a detector.
+
+        Parameters
+        ----------
+        features : dict, Bounds, PrivateBounds, pair or path
+            Public range of each feature, as for :class:`DPForest`. None if ``categories`` names all features.
+        categories : dict, default=None
+            Public levels of categorical features, by name or column number.
+        missing : {'error', 'cell'} or list of features, default='error'
+            Features that have a cell for missing values.
+
+        Returns
+        -------
+        Bounds
+            All that was declared.
+
+        Raises
+        ------
+        InvalidParameterError
+            If nothing, or something without meaning, was declared.
+        """
+        if features is None and categories is None:
+            raise InvalidParameterError(f"features are required and were not given. {REMEDY}")
         more, cells = _categories(categories), _missing(missing)
         found = (
             cls(None, None, [] if any(isinstance(key, str) for key in more) else None)
-            if given is None
-            else cls._of(given)
+            if features is None
+            else cls._of(features)
         )
         return found if not more and cells is False else found._with(more, cells)  # noqa: SLF001 - its own kind
 
@@ -89,14 +124,14 @@ class Bounds:
             return cls._of_mapping(given)
         if is_pair(given):
             return cls(given[0], given[1])
-        raise bad("bounds", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
+        raise bad("features", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
 
     @classmethod
     def _of_mapping(cls, given: Mapping[Any, Any]) -> Bounds:
         lower, upper, special = [], [], dict[Key, PrivateBounds | Category]()
         for name, entry in given.items():
             if not isinstance(name, str):
-                raise bad("bounds", "a dict from feature name to (lower, upper)", given, REMEDY)
+                raise bad("features", "a dict from feature name to (lower, upper)", given, REMEDY)
             if isinstance(entry, Category | PrivateBounds):
                 special[name] = entry
                 pair: Any = entry.outer if isinstance(entry, PrivateBounds) else (0.0, 1.0)
@@ -107,19 +142,35 @@ class Bounds:
             lower.append(number(f"lower bound of {name}", pair[0]))
             upper.append(number(f"upper bound of {name}", pair[1]))
         if not lower:
-            raise bad("bounds", "given for at least one feature", given, REMEDY)
+            raise bad("features", "given for at least one feature", given, REMEDY)
         found = cls(lower, upper, names=list(given))
         found._special = special
         return found
 
     @classmethod
     def from_file(cls, path: str | Path) -> Bounds:
-        """Bounds from a features file (TOML or JSON); see docs/features-file.md."""
+        """Read bounds from a features file.
+
+        Parameters
+        ----------
+        path : str or Path
+            A TOML or JSON file; ``dpoutlier features`` drafts one, and docs/features-file.md describes it.
+
+        Returns
+        -------
+        Bounds
+            All that the file declares.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the file does not exist or declares something without meaning.
+        """
         return cls._of(path)
 
     @classmethod
-    def of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
-        """What was declared for a domain, where bought bounds cost this share of epsilon."""
+    def _of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
+        """What was declared for a domain, where private bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
         found.leaked = leaked
         for j in range(domain.n_features):
@@ -157,21 +208,14 @@ class Bounds:
 
     @property
     def n_features(self) -> int | None:
-        """The number of features, if the bounds tell it."""
+        """Number of features; None if the bounds fit any number."""
         if self.names is not None:
             return len(self.names)
         lengths = [len(side) for side in (self.lower, self.upper) if np.ndim(side) == 1]
         return lengths[0] if lengths else None
 
-    @property
-    def text_features(self) -> tuple[str, ...]:
-        """Names of the features that have levels, whose columns are read as they are and not as numbers."""
-        return tuple(
-            key for key, entry in self._special.items() if isinstance(entry, Category) and isinstance(key, str)
-        )
-
-    def share(self) -> float | None:
-        """Share of epsilon that all bought bounds cost together; None if none are bought."""
+    def _share(self) -> float | None:
+        """Share of epsilon that all private bounds cost together; None without any."""
         bought = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
         shares = {entry.share for entry in (bought if self._bought is None else [*bought, self._bought])}
         if len(shares) > 1:
@@ -181,8 +225,26 @@ class Bounds:
         return next(iter(shares), None)
 
     def domain(self, n_features: int, names: Sequence[str] | None = None) -> Domain:
-        """The bounds matched with the columns of a table. Every column must have bounds, and in the table's order."""
-        self.share()  # refused here if shares differ
+        """Match the bounds with the columns of a table.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns.
+        names : sequence of str, default=None
+            Names of the columns, in the order of the table.
+
+        Returns
+        -------
+        Domain
+            The features in the order of the table, each with its bounds or levels.
+
+        Raises
+        ------
+        InvalidParameterError
+            If a column has no bounds, or bounds have no column.
+        """
+        self._share()  # refused here if shares differ
         found = None if names is None else tuple(names)
         if self.names is None:
             return self._domain(self._each("lower", n_features), self._each("upper", n_features), found)

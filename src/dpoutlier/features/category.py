@@ -64,22 +64,41 @@ def _number_text(value: Any) -> str | None:
 
 @dataclass(frozen=True, init=False)
 class Category:
-    """A feature whose values are levels.
+    """Public levels of a categorical feature.
+
+    State the levels from knowledge of the feature's meaning, never from the reference rows: a level that is declared because one
+    person has it would publish that.
 
     Parameters
     ----------
     levels : sequence of str, of numbers, or of False and True
-        The levels, from knowledge of the feature's meaning and never from the reference rows: a level that is declared because
-        one person has it is published. Numbers are levels however they are written: 1, 1.0 or "1.0"; texts are as they stand,
-        but for blanks around them. A truth value is the level "true" or, where there is none, "True", "TRUE" or 1.
+        The levels. A number is the same level however it is written: 1, 1.0 or "1.0". Blanks around texts do not count. A truth
+        value is the level "true" or, if there is none, "True", "TRUE" or 1.
+    ordered : bool, default=False
+        Whether the levels have an order. Levels i and j of L ordered levels are ``|i - j| / L`` apart; levels without order are all
+        1 apart.
+    other : bool, default=None
+        Whether there is one more level for all values that are not declared. None means: unless the levels are ordered. Without it,
+        such a value counts as missing.
+
+    Attributes
+    ----------
+    levels : tuple of str
+        The declared levels.
+    numeric : bool
+        Whether the levels are numbers.
     ordered : bool
-        Levels i and j of L lie ``|i - j| / L`` apart. Else all levels are 1 apart.
-    other : bool, optional
-        A level more for every value that is not declared; there is one unless the levels are ordered. Without it such a value
-        counts as missing.
+        Whether the levels have an order.
+    other : bool
+        Whether there is a level for all other values.
+
+    See Also
+    --------
+    Bounds : Ranges of numbers.
 
     Examples
     --------
+    >>> from dpoutlier import Category
     >>> Category(["never", "former", "current"]).names
     ('never', 'former', 'current', 'other')
     >>> Category([1, 2, 3], ordered=True).code("3.0")
@@ -122,7 +141,7 @@ class Category:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the levels, ``other`` included."""
+        """Names of all levels, including the one for other values."""
         if not self.other:
             return self.levels
         name = "other"
@@ -131,7 +150,18 @@ class Category:
         return (*self.levels, name)
 
     def code(self, value: Any) -> int | None:
-        """The number of a value's level; None if it is missing, or not declared where there is no ``other``."""
+        """Find the level of a value.
+
+        Parameters
+        ----------
+        value : object
+            A value as it stands in a table.
+
+        Returns
+        -------
+        int or None
+            Number of the level, from 0. None if the value is missing, or is not declared and there is no level for other values.
+        """
         text = text_of(value)
         if text is None or (self.numeric and text.lower() in NO_NUMBER):
             return None
@@ -142,10 +172,29 @@ class Category:
         return self._codes.get(text, len(self.levels) if self.other else None)
 
     def to_json(self) -> dict[str, Any]:
+        """Describe the category in JSON's types.
+
+        Returns
+        -------
+        dict
+            What ``from_json`` takes.
+        """
         return {"levels": list(self.levels), "numeric": self.numeric, "ordered": self.ordered, "other": self.other}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Category:
+        """Make a category from what ``to_json`` returned.
+
+        Parameters
+        ----------
+        content : dict
+            What ``to_json`` returned.
+
+        Returns
+        -------
+        Category
+            The same category.
+        """
         levels: Sequence[Any] = content["levels"]
         found = cls(
             map(float, levels) if content["numeric"] else levels, ordered=content["ordered"], other=content["other"]

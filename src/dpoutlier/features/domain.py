@@ -94,7 +94,7 @@ class Domain:
             if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
                 raise bad(what, "one entry for each feature, or nothing", given)
         if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
-            raise bad("outer", "one range for each feature whose bounds are bought, or nothing", self.outer)
+            raise bad("outer", "one range for each feature with private bounds, or nothing", self.outer)
 
     def _check_kinds(self) -> None:
         for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
@@ -104,7 +104,7 @@ class Domain:
             if outer is not None:
                 check_range(label, *outer)
                 if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
-                    raise bad(f"bounds of {label}", "bought within their outer range", outer)
+                    raise bad(f"bounds of {label}", "within their outer range", outer)
 
     @property
     def n_features(self) -> int:

@@ -18,7 +18,7 @@ from dpoutlier.features.private_bounds import PrivateBounds, number
 __all__ = ["read_features"]
 
 SHAPES = (
-    "[lower, upper], {lower = ..., upper = ...}, {levels = [...]} or {outer = [lower, upper]} to buy its bounds; to each may be "
+    "[lower, upper], {lower = ..., upper = ...}, {levels = [...]} or {outer = [lower, upper]} for private bounds; to each may be "
     "added missing = 'cell', to levels ordered = true or other = false, and to outer share = 0.1"
 )
 KEYS = {"lower", "upper", "levels", "ordered", "other", "outer", "share", "missing"}

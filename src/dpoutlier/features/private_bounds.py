@@ -1,4 +1,4 @@
-"""Bounds that are to be bought, as a user declares them."""
+"""Bounds that the fit estimates privately, as a user declares them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,29 @@ def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
 
 @dataclass(frozen=True)
 class PrivateBounds:
-    """Bounds that are bought at the fit: noisy quantiles of the reference rows within a wide public range.
+    """Bounds that the fit estimates with a part of epsilon, where nobody knows the range of a feature.
+
+    The fit takes private quantiles of the reference rows within a wide public range.
 
     Parameters
     ----------
-    share : float
-        Share of epsilon that all bought bounds of a fit cost together; every ``PrivateBounds`` of a fit states the same.
-    outer : pair of numbers
-        A public range that the feature cannot leave. The closer, the better what is bought; ``docs/private-bounds.md``.
+    share : float, default=0.1
+        Share of epsilon that all private bounds of a fit cost together, above 0 and below 1. Every ``PrivateBounds`` of a fit
+        must state the same share.
+    outer : pair of numbers, default=(-1e9, 1e9)
+        Public range that the feature cannot leave, in the feature's unit. A narrower range gives better bounds.
+
+    See Also
+    --------
+    Bounds : Bounds that are known.
+
+    References
+    ----------
+    .. [1] R. McKenna and D. Sheldon, "Permute-and-flip: a new mechanism for differentially private selection", NeurIPS 2020.
 
     Examples
     --------
+    >>> from dpoutlier import PrivateBounds
     >>> PrivateBounds(outer=(0, 1e6))
     PrivateBounds(share=0.1, outer=(0.0, 1000000.0))
     """

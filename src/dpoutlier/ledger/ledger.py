@@ -27,22 +27,43 @@ NOTHING_CHARGED = "Nothing was charged."
 
 
 class Ledger:
-    """A file that holds the privacy budget of data sets, and every fit that was charged to it.
+    """A file with the privacy budget of each data set, and every fit that was charged to it.
 
-    A fit is charged before it reads a row; a crash after that counts as spent. Entries are chained by hash and never change. That
-    the file is not an old copy can only be told by something outside of it: the anchor, a head that was noted elsewhere, or the
-    models, each of which holds the hash of its own entry.
+    A fit is charged before it reads a row; after a crash the charge still counts. Entries are chained by hash and never change.
+    Only something outside the file can show that the file is not an old copy: the anchor, a hash that was noted elsewhere, or
+    the models, each of which holds the hash of its own entry.
 
     Parameters
     ----------
     path : str or Path
-        A ledger that exists; ``Ledger.create`` makes one.
-    anchor : str or Path, optional
-        Where the anchor is now, if it was moved since the ledger was created. The next entry that is written records it.
+        An existing ledger; ``Ledger.create`` makes a new one.
+    anchor : str or Path, default=None
+        Where the anchor is now, if it was moved after the ledger was created. The next entry records it.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    anchor : Path or None
+        The anchor that was given.
+    receipt : Receipt or None
+        Receipt of the last charge that was made through this object.
+    tried : Receipt or None
+        Receipt of the last charge that was begun through this object; ``outcome`` says whether it was made.
+
+    See Also
+    --------
+    DPForest : Pass the ledger as ``ledger=`` with ``dataset=`` to charge a fit.
+
+    References
+    ----------
+    .. [1] R. Rogers, A. Roth, J. Ullman and S. Vadhan, "Privacy odometers and filters: pay-as-you-go composition", NeurIPS 2016: a
+       fixed limit on the sum of adaptively chosen epsilons.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import numpy as np
     >>> from dpoutlier import DPMarginals, Ledger
     >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
@@ -57,24 +78,34 @@ class Ledger:
         self.path = Path(path)
         self.anchor = None if anchor is None else Path(anchor)
         self.receipt: Receipt | None = None
-        """Of the last charge that was made through this object."""
         self.tried: Receipt | None = None
-        """Of the last charge that was begun through this object; ``outcome`` tells whether it was made."""
 
     def __repr__(self) -> str:
         return f"Ledger({str(self.path)!r})"
 
     @classmethod
     def create(cls, path: str | Path, *, anchor: str | Path | None = None) -> Self:
-        """A new ledger without budgets.
+        """Make a new ledger, without budgets.
 
         Parameters
         ----------
         path : str or Path
-            Must not exist. On a disk of the machine: SQLite's locks do not hold on network file systems.
-        anchor : str or Path, optional
-            A file to be made elsewhere, on another disk or where one can only append. Each entry is noted there too, and an old
-            copy of the ledger is then refused.
+            File to make; it must not exist. Use a local disk: SQLite's locks do not work on network file systems.
+        anchor : str or Path, default=None
+            Second file to make elsewhere, on another disk or where data can only be appended. Each entry is noted there too, so
+            that an old copy of the ledger is refused.
+
+        Returns
+        -------
+        Ledger
+            The new ledger.
+
+        Raises
+        ------
+        OutputExistsError
+            If the ledger exists already.
+        LedgerError
+            If the anchor exists already.
         """
         place = None if anchor is None else Path(anchor).absolute()
         if place is not None and place == Path(path).absolute():
@@ -98,7 +129,18 @@ class Ledger:
     # Reading -------------------------------------------------------------------------------------------------------------
 
     def entries(self) -> list[Entry]:
-        """All entries, after a check of their chain and against the anchor."""
+        """Read all entries, and check their chain and the anchor.
+
+        Returns
+        -------
+        list of Entry
+            Each with ``number``, ``hash``, ``previous`` (the hash before it) and ``content``.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger is damaged or is an old copy.
+        """
         anchors = self._anchors(Book.of(read_entries(self.path)))
         entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
         for place, heads in anchors:
@@ -106,34 +148,90 @@ class Ledger:
         return entries
 
     def datasets(self) -> list[str]:
-        """The declared names that have a budget, or are a part of one."""
+        """List the data sets that have a budget or are a part of one.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         return list(Book.of(self.entries()).budgets)
 
     def balances(self) -> list[Balance]:
-        """How all budgets stand, at one moment."""
+        """Show what is spent and left of all budgets, at one moment.
+
+        Returns
+        -------
+        list of Balance
+            One for each data set, as ``balance`` returns it.
+        """
         book = Book.of(self.entries())
         return [book.balance(name) for name in book.budgets]
 
     def balance(self, dataset: str) -> Balance:
-        """How the budget of a data set stands."""
+        """Show what is spent and left of one budget.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+
+        Returns
+        -------
+        Balance
+            With ``total``, ``spent`` and ``left`` as fractions; ``fits``, the number of fits; and ``unfinished``, those without
+            a release.
+
+        Raises
+        ------
+        LedgerError
+            If the data set has no budget.
+        """
         return Book.of(self.entries()).balance(checked_name(dataset=dataset))
 
     def spendings(self, dataset: str | None = None) -> list[Spending]:
-        """Every charge, in the order in which they were made."""
+        """List the charges, in their order.
+
+        Parameters
+        ----------
+        dataset : str, default=None
+            Name of the data set. None: all data sets.
+
+        Returns
+        -------
+        list of Spending
+            Each with ``number``, ``dataset``, ``epsilon``, ``time``, ``what`` and ``release``.
+        """
         found = Book.of(self.entries()).spendings.values()
         return [one for one in found if dataset is None or one.dataset == dataset]
 
     def anchor_changes(self) -> list[AnchorChange]:
-        """Every change of the anchor, in order; the last one may be that of ``anchor``, if no entry has recorded it yet."""
+        """List the changes of the anchor, in their order.
+
+        Returns
+        -------
+        list of AnchorChange
+            Each with ``old``, ``new`` and ``how``. The last may be the argument ``anchor``, if no entry has recorded it yet.
+        """
         book = Book.of(self.entries())
         given = self._override(book)
         pending = [] if given is None else [AnchorChange(None, None, book.anchor, given, "override")]
         return [*book.anchor_changes, *pending]
 
     def outcome(self, receipt: Receipt | None) -> str:
-        """What became of a charge (``receipt`` or ``tried``), as the file shows it now: made or not, and its release noted or not.
+        """Say what became of a charge, for a message after a failure.
 
-        For messages after a failure. The anchor is not asked, since it may be what failed.
+        The anchor is not read, because it may be what failed.
+
+        Parameters
+        ----------
+        receipt : Receipt or None
+            The attribute ``receipt`` or ``tried``.
+
+        Returns
+        -------
+        str
+            Whether the charge was made, what is left, and whether its release is noted.
         """
         if receipt is None:
             return NOTHING_CHARGED
@@ -160,14 +258,24 @@ class Ledger:
         )
 
     def verify(self, *, head: str | None = None, receipts: Iterable[Receipt] = ()) -> Head:
-        """Check the whole chain, and that it holds what is known of it elsewhere. Returns its head, to be noted.
+        """Check the whole chain, and that it contains what is known of it elsewhere.
 
         Parameters
         ----------
-        head : str, optional
+        head : str, default=None
             A hash that was noted before.
-        receipts : iterable of Receipt
-            Of models: ``model_.receipt``.
+        receipts : iterable of Receipt, default=()
+            Receipts of models: ``model_.receipt``.
+
+        Returns
+        -------
+        Head
+            ``number`` and ``hash`` of the last entry. Note the hash elsewhere, for the next check.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger is damaged, is an old copy, or is not the one that was charged.
         """
         entries = self.entries()
         book = Book.of(entries)
@@ -185,10 +293,24 @@ class Ledger:
         return Head(entries[-1].number, entries[-1].hash)
 
     def check_paid(self, receipt: Receipt, release: str, guarantee: Guarantee) -> None:
-        """Raise unless the entry of a receipt is there and paid for this release, with this guarantee.
+        """Check that a receipt paid for a release with a guarantee.
 
-        An entry that names no release paid for none that is known, so it fails. One that names a release paid for this one alone.
-        ``release`` is the SHA-256 of what was released: ``dpoutlier.detectors.merge.release_id(model)``.
+        An entry that names no release fails, because nothing shows what it paid for. An entry pays for the one release that it
+        names.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            What ``reserve`` returned; a model has it as ``model_.receipt``.
+        release : str
+            SHA-256 of what was released: ``dpoutlier.detectors.merge.release_id(model)``.
+        guarantee : Guarantee
+            Guarantee of the model.
+
+        Raises
+        ------
+        LedgerError
+            If the entry is absent, or did not pay for this release with this guarantee.
         """
         self.verify(receipts=[receipt])
         book = Book.of(self.entries())
@@ -220,24 +342,30 @@ class Ledger:
         person: str | None = None,
         part_of: str | None = None,
     ) -> None:
-        """A budget for a data set. Nothing of it can be changed later.
+        """Open a budget for a data set. It can never be changed.
 
         Parameters
         ----------
         dataset : str
-            A declared name, such as "patients". Whatever holds rows of the same people must be charged under the same name.
-        epsilon : number, Fraction or str
-            The most that all fits on it may ever cost.
-        neighbours : {"add-or-remove-one", "replace-one"}
-        unit : {"row", "person"}
-            Whom epsilon protects.
-        rows_per_person : int, optional
-            Of the unit person: the most rows that anyone has. Without it fits must tell people apart (``person``).
-        person : str, optional
-            Of the unit person: the column that tells people apart. Fits that tell them apart by another are refused.
-        part_of : str, optional
+            Name of the data set, such as "patients". All tables with rows of the same people must be charged under the same name.
+        epsilon : float, Fraction or str, default=None
+            Largest sum of the epsilons of all fits on the data set. Required, unless ``part_of`` is given.
+        neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
+            Which two data sets must be hard to distinguish.
+        unit : {'row', 'person'}, default='row'
+            Who is protected by ``epsilon``.
+        rows_per_person : int, default=None
+            For the unit 'person': largest number of rows of one person. None: every fit must identify people (``person``).
+        person : str, default=None
+            For the unit 'person': column that identifies people. Fits that identify them by another column are refused.
+        part_of : str, default=None
             Instead of ``epsilon``: the data set that this one is a part of. It declares that nobody has rows in two parts: then
             only the part that spent most counts in the whole. Relation and unit are those of the whole.
+
+        Raises
+        ------
+        LedgerError
+            If the data set has a budget already, or the whole has none.
         """
         content = check_budget(
             dataset,
@@ -268,18 +396,64 @@ class Ledger:
             appending.add({"kind": "budget", "dataset": dataset, **content, "part_of": part_of, "time": _now()})
 
     def has_anchor(self) -> bool:
-        """Whether there is an anchor to check against."""
+        """Say whether there is an anchor to check against.
+
+        Returns
+        -------
+        bool
+            Whether an anchor was given, or the ledger names one.
+        """
         return self.anchor is not None or Book.of(self.entries()).anchor is not None
 
     def check(self, dataset: str, guarantee: Guarantee) -> Fraction:
-        """What a fit would cost, in the unit of the budget. Raises if the budget does not cover it. Nothing is charged."""
+        """Compute what a fit would cost. Nothing is charged.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        guarantee : Guarantee
+            Guarantee of the fit.
+
+        Returns
+        -------
+        Fraction
+            The cost, in the relation and unit of the budget.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget does not cover the fit.
+        """
         book = Book.of(self.entries())
         cost = cost_of(guarantee, book.budget(checked_name(dataset=dataset)))
         book.check_covers(dataset, cost)
         return cost
 
     def reserve(self, dataset: str, guarantee: Guarantee, detector: str) -> Receipt:
-        """Charge a fit. When this returns the charge is on disk, and only then may a row be read."""  # (P10)
+        """Charge a fit, before it reads a row. ``fit`` of a detector with ``ledger=`` calls it.
+
+        When it returns, the charge is on disk, and only then may a row be read.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        guarantee : Guarantee
+            Guarantee of the fit.
+        detector : str
+            Class of the detector, for the entry.
+
+        Returns
+        -------
+        Receipt
+            Where in the ledger the charge is written down.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget does not cover the fit. Nothing is charged then.
+        """  # (P10)
         dataset = checked_name(dataset=dataset)
         with self._appending() as appending:
             book = Book.of(appending.entries)
@@ -301,7 +475,22 @@ class Ledger:
         return receipt
 
     def commit(self, receipt: Receipt, release: str) -> None:
-        """Note what was released for a charge. It makes the ledger complete; the charge counts with or without it."""
+        """Note what was released for a charge. ``fit`` of a detector with ``ledger=`` calls it.
+
+        It makes the ledger complete; the charge counts with or without it.
+
+        Parameters
+        ----------
+        receipt : Receipt
+            What ``reserve`` returned; a model has it as ``model_.receipt``.
+        release : str
+            SHA-256 of what was released: ``dpoutlier.detectors.merge.release_id(model)``.
+
+        Raises
+        ------
+        LedgerError
+            If there is no such charge, or its release was noted before.
+        """
         with self._appending() as appending:
             book = Book.of(appending.entries)
             check_heads(appending.entries, [Head(receipt.entry, receipt.head)], "the fit")
@@ -313,9 +502,21 @@ class Ledger:
             appending.add({"kind": "commit", "reservation": receipt.entry, "release": release})
 
     def charge(self, dataset: str, epsilon: Any, note: str) -> None:
-        """Charge something that was released without this ledger: by another program, or before it existed.
+        """Charge what was released without this ledger: by another program, or before the ledger existed.
 
-        ``epsilon`` is in the relation and unit of the budget. It is charged even where it exceeds the budget, since it is spent.
+        Parameters
+        ----------
+        dataset : str
+            Name of the data set.
+        epsilon : float, Fraction or str
+            What it cost, in the relation and unit of the budget. It is charged even if it exceeds the budget, because it is spent.
+        note : str
+            What was released.
+
+        Raises
+        ------
+        LedgerError
+            If the data set has no budget.
         """
         cost = as_epsilon(epsilon)
         if cost is None:
@@ -342,15 +543,20 @@ class Ledger:
             appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE})
 
     def move_anchor(self, anchor: str | Path, *, lost: bool = False) -> None:
-        """Take another file as anchor from now on: a new one that is made here. The ledger notes that it was done.
+        """Make a new anchor, and use it from now on. The ledger notes the change.
 
         Parameters
         ----------
         anchor : str or Path
-            Must not exist.
-        lost : bool
-            Say that the old anchor is gone. Then nothing shows that this ledger is not an old copy: check it first against every
-            model and every head that was noted (``verify``).
+            File to make; it must not exist.
+        lost : bool, default=False
+            Confirm that the old anchor is gone. Then nothing shows that this ledger is not an old copy: first check it with
+            ``verify`` against every model and every hash that was noted.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not agree with the old anchor, or the new anchor exists already.
         """
         place = Path(anchor).absolute()
         with new_anchor(place, self.path), self._appending(lost=bool(lost)) as appending:

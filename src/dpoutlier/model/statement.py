@@ -68,7 +68,77 @@ SUMMED_NOISE = (
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """All that can be said of the privacy of a fit. ``to_dict()`` is data; printing gives the page."""
+    """What a fit guarantees, for whom and under which conditions.
+
+    The method ``privacy_statement`` of a fitted detector returns it. ``print`` shows it as a page; ``to_dict()`` gives data.
+    Amounts of epsilon are decimal texts, rounded up; 'none' means no guarantee.
+
+    Attributes
+    ----------
+    private : bool
+        Whether anything is guaranteed.
+    publishable : bool
+        Whether the model may be published.
+    detector : str
+        Class of the detector.
+    unit : str
+        Who is protected: one row, or one person.
+    neighbours : str
+        Which two data sets are hard to distinguish; see :class:`Neighbours`.
+    epsilon : str
+        Total privacy loss of the fit.
+    epsilon_in_use : str
+        Privacy loss of the noise that was drawn: at most ``epsilon``, because rates are rounded down.
+    epsilon_add_or_remove_one : str
+        Privacy loss under 'add-or-remove-one'.
+    epsilon_replace_one : str
+        Privacy loss under 'replace-one'.
+    delta : str
+        '0' for a private fit: pure differential privacy.
+    mechanism : str
+        The noise.
+    counts : str
+        How the counts are held: 'dense', 'keyed', 'sparse' or 'exact'.
+    charges : tuple of dict
+        Each part of the fit that read reference rows: its purpose, its epsilon, its sensitivity and the scale of its noise in rows.
+    bounds : tuple of dict
+        Public bounds or levels of each feature.
+    bounds_source : str
+        Where the bounds come from.
+    n_rows_hint : str
+        The number of rows that the fit used, and where it comes from.
+    partition : str
+        The public cells that were counted.
+    remarks : tuple of str
+        Conditions of the guarantee.
+    not_protected : tuple of str
+        What the guarantee does not cover.
+    versions : dict
+        Versions of the software.
+    merged : dict or None
+        People, parts and noise of a merge. None, and left out of ``to_dict()``, for a single release.
+    ledger : dict or None
+        Where in a ledger the fit was charged. None, and left out of ``to_dict()``, without a ledger.
+
+    See Also
+    --------
+    Guarantee : The guarantee as numbers.
+
+    References
+    ----------
+    .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [2] The paper, Theorem 1 (composition and post-processing) and Theorem 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
+    >>> statement = DPMarginals(epsilon=0.5, features=(0, 1)).fit(np.full((500, 2), 0.3)).privacy_statement()
+    >>> statement
+    <privacy statement of a publishable DPMarginals model, epsilon 0.5: print it to read it>
+    >>> statement.private, statement.epsilon_replace_one
+    (True, '1')
+    """
 
     private: bool
     publishable: bool
@@ -91,11 +161,20 @@ class PrivacyStatement:
     not_protected: tuple[str, ...]
     versions: dict[str, str]
     merged: dict[str, Any] | None = None
-    """People, parts and the noise of a merge; None, and left out of ``to_dict``, for a single release."""
     ledger: dict[str, Any] | None = None
-    """Where in a ledger the fit was charged; None, and left out of ``to_dict``, if nobody keeps one."""
+
+    def __repr__(self) -> str:
+        kind = "publishable" if self.publishable else "secret"
+        return f"<privacy statement of a {kind} {self.detector} model, epsilon {self.epsilon}: print it to read it>"
 
     def to_dict(self) -> dict[str, Any]:
+        """Give the statement as data.
+
+        Returns
+        -------
+        dict
+            The attributes by name, in types that JSON has.
+        """
         optional = ("merged", "ledger")
         return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
@@ -203,12 +282,12 @@ def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guara
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
     if not n and _bought(charges):
-        return "bought by some of the parts (see charges), and declared by the others"
+        return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"
-    price = "see charges" if guarantee.private else "nothing here is private"
+    price = "with epsilon, see charges" if guarantee.private else "nothing here is private"
     of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
-    return f"bought for {of} ({price})"
+    return f"estimated for {of} ({price})"
 
 
 def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
@@ -289,8 +368,8 @@ def _n_rows_hint(n_rows_hint: int | None, charges: tuple[Charge, ...], merged: M
         return "not used by the merge; each part had its own"
     if n_rows_hint is None:
         return "not used"
-    bought = any(charge.purpose == "number of rows" for charge in charges)
-    return f"{n_rows_hint} ({'bought, see charges' if bought else 'a public number declared by the custodian'})"
+    estimated = any(charge.purpose == "number of rows" for charge in charges)
+    return f"{n_rows_hint} ({'estimated with epsilon, see charges' if estimated else 'a public number declared by the custodian'})"
 
 
 def _cells(n: int) -> str:

@@ -40,7 +40,7 @@ def page_of(s: Any) -> list[str]:
         wrapped = textwrap.wrap(value, 74, break_long_words=False, break_on_hyphens=False)
         lines.append(f"{label:<26}" + f"\n{'':<26}".join(wrapped))
     if s.charges:
-        lines += ["", f"{'What was bought':<26}{'epsilon':>12}{'sensitivity':>13}{'noise scale (rows)':>20}"]
+        lines += ["", f"{'What epsilon was spent on':<26}{'epsilon':>12}{'sensitivity':>13}{'noise scale (rows)':>20}"]
         lines += [
             f"  {c['purpose']:<24}{c['epsilon']:>12}{c['sensitivity']:>13}{c['noise_scale_rows'] or 'none (chosen)':>20}"
             for c in s.charges
@@ -88,7 +88,7 @@ def _people(merged: dict[str, Any]) -> str:
 
 def _feature_line(feature: dict[str, Any]) -> str:
     """A line of the page."""
-    more = [f"bought within {feature['outer'][0]:g} to {feature['outer'][1]:g}"] if "outer" in feature else []
+    more = [f"estimated within {feature['outer'][0]:g} to {feature['outer'][1]:g}"] if "outer" in feature else []
     more += ["missing values have a cell"] if "missing" in feature else []
     note = f"   {'; '.join(more)}" if more else ""
     if "levels" not in feature:

@@ -22,7 +22,30 @@ LEAKED = "the bounds were taken from the reference rows: every score depends on 
 
 
 class Neighbours(StrEnum):
-    """Which two data sets must be hard to tell apart."""
+    """Which two data sets must be hard to distinguish.
+
+    Attributes
+    ----------
+    ADD_OR_REMOVE_ONE : str
+        'add-or-remove-one': one data set has the rows of one person more than the other.
+    REPLACE_ONE : str
+        'replace-one': the data sets differ in the rows of one person. This is the paper's relation, and it needs twice the noise.
+
+    See Also
+    --------
+    Guarantee : What a fit guarantees under one of them.
+
+    References
+    ----------
+    .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [2] The paper, Definition 1 (eq. 3).
+
+    Examples
+    --------
+    >>> from dpoutlier import Neighbours
+    >>> list(Neighbours) == ["add-or-remove-one", "replace-one"]
+    True
+    """
 
     ADD_OR_REMOVE_ONE = "add-or-remove-one"
     REPLACE_ONE = "replace-one"
@@ -108,18 +131,40 @@ class Charge:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The promise of one fit. ``epsilon`` is its total, and None where nothing is promised.
+    """The privacy guarantee of one fit.
+
+    The attribute ``guarantee_`` of a fitted detector holds it.
 
     Parameters
     ----------
     epsilon : Fraction or None
-    neighbours : Neighbours
-    rows_per_person : int
-        A person has at most this many rows; the unit of protection is a person (with 1: a row).
-    delta : Fraction
-        Its total delta: 0 for pure differential privacy, the only kind so far.
-    voided_by : tuple of str
-        Reasons why there is no guarantee after all; empty for a private fit.
+        Total privacy loss of the fit. None if nothing is guaranteed.
+    neighbours : Neighbours, default=Neighbours.ADD_OR_REMOVE_ONE
+        Which two data sets are hard to distinguish.
+    rows_per_person : int, default=1
+        Largest number of rows of one person. The guarantee protects a person; with 1, a row.
+    delta : Fraction, default=0
+        Total delta. 0 means pure differential privacy, the only kind so far.
+    voided_by : tuple of str, default=()
+        Reasons why there is no guarantee after all. Empty for a private fit.
+    person : str, default=None
+        Column that identifies people, if rows past ``rows_per_person`` were left out. None if the custodian declared the limit.
+
+    See Also
+    --------
+    PrivacyStatement : The guarantee with its conditions, as a page to print.
+
+    References
+    ----------
+    .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
+    .. [2] The paper, Definition 1 (eq. 3) and Theorem 1.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> from dpoutlier import Guarantee, Neighbours
+    >>> Guarantee(Fraction(1, 2)).epsilon_for(Neighbours.REPLACE_ONE)
+    Fraction(1, 1)
     """
 
     epsilon: Fraction | None
@@ -128,7 +173,6 @@ class Guarantee:
     delta: Fraction = Fraction(0)
     voided_by: tuple[str, ...] = ()
     person: str | None = None
-    """The column whose values tell people apart, if rows past ``rows_per_person`` are left out; None: the cap is declared."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))
@@ -136,13 +180,39 @@ class Guarantee:
 
     @property
     def private(self) -> bool:
+        """Whether anything is guaranteed."""
         return self.epsilon is not None and not self.voided_by
 
     def sensitivity(self, cells_per_row: int = 1) -> Sensitivity:
+        """Compute the largest change of the counts between neighbouring data sets.
+
+        Parameters
+        ----------
+        cells_per_row : int, default=1
+            Number of cells in which a row is counted: 1 for a grid, the number of trees for a forest.
+
+        Returns
+        -------
+        Sensitivity
+            How far neighbours are apart at most, in rows; ``l1`` is the sum of the changes of all counts.
+        """
         return sensitivity(self.neighbours, self.rows_per_person, cells_per_row)
 
     def epsilon_for(self, neighbours: Neighbours) -> Fraction | None:
-        """The same noise read under either relation: replace-one always costs twice add-or-remove-one."""
+        """Compute the epsilon of the same noise under either relation.
+
+        'replace-one' always costs twice as much as 'add-or-remove-one'.
+
+        Parameters
+        ----------
+        neighbours : Neighbours
+            The relation.
+
+        Returns
+        -------
+        Fraction or None
+            Epsilon under this relation. None if nothing is guaranteed.
+        """
         if self.epsilon is None:
             return None
         return self.epsilon * Fraction(sensitivity(neighbours).l1, sensitivity(self.neighbours).l1)

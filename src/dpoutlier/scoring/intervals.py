@@ -25,24 +25,40 @@ CHUNK = 2**14  # points at a time
 
 @dataclass(frozen=True)
 class CountIntervals:
-    """Intervals for the true number of reference rows around each point. Free of privacy cost: they read what was released.
+    """Intervals for the true number of reference rows around each point.
 
-    Arrays have the shape (n_points, cells_per_row). A column is the home cell of a grid (or the region around it), a tree
-    with the leaf that the point lies in, or a feature with the bin.
+    The method ``count_intervals`` of a fitted detector returns it. It reads released counts only and has no privacy cost.
+    Arrays have the shape (n_points, cells_per_row). A column is the point's cell in a grid (or the region around it), its leaf
+    in one tree, or its bin of one feature.
 
     Attributes
     ----------
-    noisy : array of int
-        What was released; may be negative. 0 where sparse counts list no such cell.
-    lower, upper : array of int
-        The interval, both ends included; never below 0.
+    noisy : ndarray of int
+        Released counts, in rows. They may be negative. 0 for cells that sparse counts do not list.
+    lower : ndarray of int
+        Lower end of each interval, included. Never below 0.
+    upper : ndarray of int
+        Upper end of each interval, included. Never below 0.
     level : float
-        The probability that was asked for.
-    coverage : array of float
-        The probability with which an interval covers a true count of at least 1: no smaller than ``level``, and larger
-        only because noise is whole numbers. A true count of 0 is covered at least as often.
-    cells : array of int
-        How many cells were counted together: 1 but for regions of a grid.
+        The requested probability of coverage.
+    coverage : ndarray of float
+        Probability that an interval covers a true count of at least 1. It is at least ``level``, and larger only because noise
+        consists of whole numbers. A true count of 0 is covered at least as often.
+    cells : ndarray of int
+        Number of cells that were counted together: 1, except for regions of a grid.
+
+    See Also
+    --------
+    DPForest.count_intervals : Compute the intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPMarginals
+    >>> detector = DPMarginals(epsilon=1, features=(0, 1), bins=4).fit(np.full((500, 1), 0.3))
+    >>> found = detector.count_intervals([[0.3]], level=0.99999)
+    >>> bool(found.lower[0, 0] <= 500 <= found.upper[0, 0])
+    True
     """
 
     noisy: NDArray[np.int64]

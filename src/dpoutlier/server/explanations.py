@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from dpoutlier.detectors.scores import labels_of
 from dpoutlier.explain.explanation import Explanation
 from dpoutlier.server.models import Served
 from dpoutlier.server.points import Points
@@ -18,7 +19,8 @@ def explanations_body(served: Served, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
     found = served.detector.explain(values)
     outside = served.domain.outside(points.columns)
-    labels = served.detector.labels(found.scores).tolist() if served.detector.has_threshold() else None
+    detector = served.detector
+    labels = None if detector._threshold() is None else labels_of(found.scores, detector.offset_).tolist()
     content = {
         "model": served.name,
         "release": served.release,

@@ -70,7 +70,7 @@ def prepared(model: Model) -> Model:
             "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
             "never served. Fit it with a DP detector and a finite epsilon."
         )
-    return with_constant_time_counts(FittedDetector(model, "")).fitted_model()
+    return with_constant_time_counts(FittedDetector(model, ""))._fitted_model()
 
 
 def release_of(model: Model) -> str:
