@@ -3,7 +3,7 @@
 A keyed model holds exact counts and computes noise when it is asked. Two such models are made whose noisy counts are the same in
 every cell, so that all answers are, while one has nobody in its data and the other somebody in every cell. They are asked
 the same, in random order, and the times are compared. Nothing should be found in the way that strangers get their answers
-(``for_strangers``, as the server does). In the quick way, for the custodian at home, something may be. A dense
+(``with_constant_time_counts``, as the server does). In the quick way, for the custodian at home, something may be. A dense
 model holds no exact counts; two equal ones show what the clock makes of nothing.
 """
 
@@ -25,7 +25,7 @@ from dpoutlier import DPGridKNN
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.keyed import KeyedCounts
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.partitions.base import cell_ids
 from people import expected
 
@@ -110,7 +110,7 @@ def detectors(pair, way, model, scoring):
     if way == "dense":
         return [scoring.with_model(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
     both = [scoring.with_model(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
-    return both if way == "quick" else [for_strangers(one) for one in both]
+    return both if way == "quick" else [with_constant_time_counts(one) for one in both]
 
 
 def times(way, blocks, rng):

@@ -17,7 +17,7 @@ from dpoutlier import DPForest, DPGridKNN, GridKNN, load, secrets_may_travel
 from dpoutlier.counts.base import STREAM, all_counts, kernel_table, noisy_counts
 from dpoutlier.counts.constant_time import LEAST_SLOTS, SteadyCounts, slots_for, steady
 from dpoutlier.counts.keyed import KeyedCounts
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import SecretError, UnsafeWarning
 from dpoutlier.explain.nearest_region import nearest_regions
 from dpoutlier.features.axes import Axis, plain
@@ -289,7 +289,7 @@ def test_a_loaded_detector_answers_the_same(saved):
     import pandas as pd
 
     quick = load(saved, secret=True, n_jobs=2)
-    slow = for_strangers(quick)
+    slow = with_constant_time_counts(quick)
     assert isinstance(slow.model_.counts, SteadyCounts)
     assert not isinstance(quick.model_.counts, SteadyCounts)
     assert slow.n_jobs == 2
@@ -308,12 +308,12 @@ def test_a_loaded_detector_answers_the_same(saved):
 
 
 def test_its_table_is_made_before_the_first_answer(saved):
-    slow = for_strangers(load(saved, secret=True))
+    slow = with_constant_time_counts(load(saved, secret=True))
     assert slow.model_.counts in holder_module._tables
 
 
 def test_files_hold_nothing_of_it_and_pickles_need_a_word(saved, tmp_path):
-    slow = for_strangers(load(saved, secret=True))
+    slow = with_constant_time_counts(load(saved, secret=True))
     again = load(slow.save(tmp_path / "again"), secret=True)
     assert type(again.model_.counts) is KeyedCounts
     assert again.outlier_scores(POINTS).tolist() == slow.outlier_scores(POINTS).tolist()
@@ -326,8 +326,8 @@ def test_files_hold_nothing_of_it_and_pickles_need_a_word(saved, tmp_path):
 
 
 def test_it_is_steady_already_the_second_time(saved):
-    slow = for_strangers(load(saved, secret=True))
-    assert for_strangers(slow) is slow
+    slow = with_constant_time_counts(load(saved, secret=True))
+    assert with_constant_time_counts(slow) is slow
 
 
 @pytest.mark.parametrize(
@@ -335,17 +335,17 @@ def test_it_is_steady_already_the_second_time(saved):
 )
 def test_a_publishable_model_comes_back_as_it_is(make, tmp_path):
     detector = load(make().fit(ROWS).save(tmp_path / "open"))
-    assert for_strangers(detector) is detector
+    assert with_constant_time_counts(detector) is detector
 
 
 def test_what_promises_nothing_is_refused(tmp_path):
     twin = load(GridKNN((0, 1), bins=4).fit(ROWS).save(tmp_path / "twin"), secret=True)
     with pytest.raises(SecretError, match="promises nothing"):
-        for_strangers(twin)
+        with_constant_time_counts(twin)
     with pytest.warns(UnsafeWarning):
         seeded = DPGridKNN(1, features=(0, 1), bins=20, counts="keyed", unsafe_seed=1).fit(ROWS)
     with pytest.raises(SecretError, match="promises nothing"):
-        for_strangers(load(seeded.save(tmp_path / "seeded"), secret=True))
+        with_constant_time_counts(load(seeded.save(tmp_path / "seeded"), secret=True))
 
 
 def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
@@ -353,7 +353,7 @@ def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
         steady(replace(keyed(law_of(Fraction(1, 2))), noise=1))
     wide = DPGridKNN(Fraction(1, 3000), features=(0, 1), bins=20, counts="keyed").fit(ROWS)
     with pytest.raises(SecretError, match=r"scale 3000 rows\)"):
-        for_strangers(wide.only_scoring())
+        with_constant_time_counts(wide.only_scoring())
     with pytest.raises(SecretError, match="unsafe_float_laplace"):
         steady(replace(keyed(DiscreteLaplace(Fraction(1))), unsafe_float=True))
 

@@ -41,7 +41,7 @@ from dpoutlier.cli.app import app as program
 from dpoutlier.cli.files import read_reference
 from dpoutlier.cli.progress import reading
 from dpoutlier.client.connection import Answer, Connection
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import ServerError
 from server_process import call, loaded_app
 
@@ -336,14 +336,14 @@ def _error_of(table: Any) -> Any:
     "dpoutlier.merge",
     "dpoutlier.explanation_figure",
     "dpoutlier.secrets_may_travel",
-    "dpoutlier.detectors.constant_time.for_strangers",
+    "dpoutlier.detectors.constant_time.with_constant_time_counts",
 )
 def from_a_model(rows, place):
     dense, keyed = fitted("DPMarginals", rows, place), fitted("DPGridKNN keyed", rows, place)
     path = keyed.save("keyed")
     explained = dense.explain(points().iloc[:1])
     figure = dpoutlier.explanation_figure("why.png", explained)
-    steady = for_strangers(load(path, secret=True))
+    steady = with_constant_time_counts(load(path, secret=True))
     return [
         load(dense.save("dense")).outlier_scores(points()),
         figure,

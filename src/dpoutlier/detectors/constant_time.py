@@ -1,4 +1,4 @@
-"""Models whose answers strangers may time."""
+"""Models whose answers anybody may time."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import SecretError
 from dpoutlier.model.model import Model
 
-__all__ = ["for_strangers"]
+__all__ = ["with_constant_time_counts"]
 
 
-def for_strangers(detector: FittedDetector) -> FittedDetector:
+def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     """The same detector, whose answers take a time that depends on public and released values only.
 
     A publishable model comes back as it is: everything in it may be known. The counts of a keyed one are held in another way,

@@ -19,7 +19,9 @@ DEFAULTS = ScoreQuery()
 
 
 class DirectScores:
-    """Calls ``score`` with what its parameters declare. Without this, all answers are the same, and slower (see the figures)."""
+    """Calls ``score`` with what its parameters declare. All answers are the same without it (``tests/server/test_direct.py``)."""
+
+    # Microseconds of processor for one point in JSON: 80 with a handler outside FastAPI, 100 with this, 230 by FastAPI alone.
 
     def __init__(self, app: App) -> None:
         self.app = app

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dpoutlier._validate import bad
 from dpoutlier.detectors.batches import BatchScorer
-from dpoutlier.detectors.constant_time import for_strangers
+from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.merge import release_id
@@ -62,13 +62,13 @@ def _stem(path: Path) -> str:
 
 
 def prepared(model: Model) -> Model:
-    """The model as strangers may be answered with it. Everything that a worker scores with passes here."""
+    """The model in a form that answers in constant time, or an error. Every model that a worker scores with passes here."""
     if not model.guarantee.private:
         raise SecretError(
-            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
-            "never served. Fit it with a DP detector and a finite epsilon."
+            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), so it is never served. Fit it with a DP "
+            "detector and a finite epsilon."
         )
-    return for_strangers(FittedDetector(model, "")).fitted_model()
+    return with_constant_time_counts(FittedDetector(model, "")).fitted_model()
 
 
 def release_of(model: Model) -> str:

@@ -98,7 +98,7 @@ async def openapi(request: Request) -> dict[str, Any]:
     return description
 
 
-@router.get("/healthz", summary="Whether the process is there.", responses=_errors())
+@router.get("/healthz", summary="Whether the process is there.", response_model_exclude_none=True, responses=_errors())
 async def health() -> Health:
     return Health(status="ok")
 
@@ -106,6 +106,7 @@ async def health() -> Health:
 @router.get(
     "/readyz",
     summary="Whether the server answers with all its models.",
+    response_model_exclude_none=True,
     responses=_errors() | {503: {"model": Health | ErrorResponse, "description": WORDS[503]}},
 )
 async def ready(request: Request, response: Response) -> Health:
