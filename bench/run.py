@@ -18,6 +18,7 @@ import numba
 import numpy as np
 
 from cluster import cluster
+from constant_time import constant_time_counts
 from fitting import fit_from_parquet, fit_in_memory
 from forests import forest_file, forest_fit, forest_scoring
 from growth import growth, walks_of
@@ -28,7 +29,6 @@ from scale import scale
 from score_frames import scoring_frames
 from scoring import against_definition, against_heap, against_plain_python, against_rivals, threads
 from server import server
-from steady import steady_counts
 
 
 def main():
@@ -54,7 +54,7 @@ def main():
     forest_file(report)
     kinds_of_features(report)
     sparse_release(report)
-    steady_counts(report)
+    constant_time_counts(report)
     with tempfile.TemporaryDirectory() as folder:
         fit_from_parquet(report, Path(folder))
         scoring_frames(report, Path(folder))

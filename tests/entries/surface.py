@@ -76,15 +76,9 @@ def _commands(command: Any, way: str) -> Iterator[str]:
     yield from (f"{way} {max(one.opts, key=len)}" for one in command.params if one.param_type_name == "option")
 
 
-def routes(envelope: Any) -> Iterator[str]:
+def routes(app: FastAPI) -> Iterator[str]:
     """``GET /v1/models``, and all other routes of a server, those of routers within it as well."""
-    yield from _routes(application(envelope).router.routes, "")
-
-
-def application(envelope: Any) -> FastAPI:
-    """FastAPI's own application, inside the envelope."""
-    inside = [cell.cell_contents for cell in envelope.app.__closure__]
-    return next(one for one in inside if isinstance(one, FastAPI))
+    yield from _routes(app.router.routes, "")
 
 
 def _routes(found: list[Any], way: str) -> Iterator[str]:

@@ -16,14 +16,14 @@ from reference_tables import Pair, Row, made_pair
 from registry import EXEMPT, complaints, covered, exempt
 from replaying import replay, search
 from scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
-from surface import application, commands, names, public_members, routes, sources, surface
+from surface import commands, names, public_members, routes, sources, surface
 
 import dpoutlier
 from dpoutlier import DPForest, DPMarginals, PrivateBounds
 from dpoutlier.cli.app import app as program
 from dpoutlier.detectors.partitioned import PartitionedDetector
 from dpoutlier.server.app import create_app
-from dpoutlier.server.envelope import Reply
+from dpoutlier.server.schemas import Health
 from dpoutlier.server.settings import Settings
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.files import file_table
@@ -135,10 +135,10 @@ def test_a_new_route_is_noticed_also_in_a_router_within(envelope):
 
     inner = APIRouter()
     inner.add_api_route("/inner", told, methods=["GET", "PUT"])
-    own = application(envelope).router.routes
+    own = envelope.router.routes
     own.append(APIRoute("/v1/rows", told, methods=["POST"]))
     own.append(Mount("/below", routes=inner.routes))
-    application(envelope).include_router(inner, prefix="/beside")
+    envelope.include_router(inner, prefix="/beside")
     new = set(routes(envelope)) - before
     assert new >= {"POST /v1/rows", "GET /below/inner", "PUT /below/inner", "GET /beside/inner", "PUT /beside/inner"}
     assert len(complaints(surface(envelope))) == len(new)
@@ -346,8 +346,5 @@ def test_a_route_that_tells_the_number_of_rows_is_noticed(monkeypatch, pair, tmp
     kept = {}
     leaking_fit(monkeypatch, lambda self, X: kept.update(rows=len(X)))
 
-    async def health(self, scope, receive):
-        return Reply(f'{{"status":"ok","rows":{kept["rows"]}}}'.encode())
-
-    monkeypatch.setattr("dpoutlier.server.routes.Routes.health", health)
+    monkeypatch.setattr("dpoutlier.server.routes.Health", lambda **_: Health(status=f"ok, {kept['rows']} rows"))
     noticed(SCENARIOS["all routes"], pair, tmp_path / "run")

@@ -310,8 +310,8 @@ def _server():
         (name, str(save_model(one.model_, folder() / name, overwrite=True))) for name, one in zip("ab", _detectors())
     ]
     app = create_app(Settings(models=tuple(models), max_bytes=BYTES, max_rows=ROWS, explain_rows=5))
-    app.routes.shelf.load_all()
-    app.routes.reasons = []
+    app.state.worker.models.load_all()
+    app.state.worker.started = True
     loop = asyncio.new_event_loop()
     atexit.register(loop.close)
     return app, loop
@@ -347,7 +347,7 @@ def server_body(data):
     )
     status, answer = _asked(app, loop, path, headers, query, body)
     content = json.loads(answer)
-    if app.routes.bodies.held:
+    if app.state.worker.bodies.held:
         raise Finding("the server still counts the body as held")
     if status != 200:
         if not 400 <= status < 500 or len(answer) > 8000:
@@ -468,7 +468,7 @@ def _ok(body, kind="application/json"):
 @cache
 def _description():
     app, _ = _server()
-    return app.routes.shelf.get("a").detail
+    return app.state.worker.models.get("a").detail
 
 
 def client_answer(data):

@@ -189,10 +189,13 @@ def call(app, method, path, **named):
 async def called(app, method, path, *, headers=None, body=b"", query=""):
     """The same for tests that have a loop."""
     sent = []
-    pieces = [body] if isinstance(body, bytes) else list(body)
+    pieces, whole = [body] if isinstance(body, bytes) else list(body), []
 
     async def receive():
+        if whole:
+            await asyncio.get_running_loop().create_future()  # the client stays, and sends nothing more
         piece = pieces.pop(0) if pieces else b""
+        whole.extend([] if pieces else [True])
         return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
 
     async def send(message):
@@ -219,8 +222,8 @@ def loaded_app(**settings):
     from dpoutlier.server.settings import Settings
 
     app = create_app(Settings(**settings))
-    app.routes.shelf.load_all()
-    app.routes.reasons = []
+    app.state.worker.models.load_all()
+    app.state.worker.started = True
     return app
 
 

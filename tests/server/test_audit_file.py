@@ -120,7 +120,7 @@ def test_a_log_that_is_not_as_it_was_left_is_not_written(path, tmp_path, change)
     fault = change(path)
     left = {one.name: one.read_bytes() for one in tmp_path.rglob("audit*") if one.is_file() and one.parent != tmp_path}
     for log in (first, second, AuditLog(path, str(tmp_path))):
-        for use in (lambda log=log: log.append("query"), log.check, log.look):
+        for use in (lambda log=log: log.append("query"), log.check, log.check_and_sync):
             with pytest.raises((AuditChangedError, FileNotFoundError)):
                 use()
             assert log.reasons() == [fault]
@@ -202,7 +202,7 @@ def test_a_full_disk_refuses_queries_and_an_emptier_one_answers_again(path, mode
             nonlocal answered
             answered += call(app, "POST", "/v1/models/a/score", **ASK)[0] == 200
             try:
-                app.audit.look()  # an entry that says that it goes on is short, and may still find its place
+                app.state.worker.audit.check_and_sync()  # an entry that says that it goes on is short, and may still find its place
             except OSError:
                 return True
             return False
@@ -213,11 +213,11 @@ def test_a_full_disk_refuses_queries_and_an_emptier_one_answers_again(path, mode
         entries = verify(path).entries  # whole lines, one for each answer
         assert path.read_text().count('"event":"query"') == answered
         (disk / "ballast").unlink()
-        app.audit.look()  # which no query need wait for
+        app.state.worker.audit.check_and_sync()  # which no query need wait for
         assert call(app, "GET", "/readyz")[0] == 200
         assert call(app, "POST", "/v1/models/a/score", **ASK)[0] == 200
         assert verify(path).entries == entries + 2
-        app.audit.close()
+        app.state.worker.audit.close()
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 
@@ -235,7 +235,7 @@ def _append(path, shared, number):
     log = AuditLog(path, shared)
     for i in range(100):
         log.append("query", request_id=f"{number}-{i}")
-        log.look()
+        log.check_and_sync()
 
 
 def test_processes_and_threads_write_one_chain(path, tmp_path):

@@ -1,5 +1,6 @@
 """Bodies that are too large, too many, damaged or made to burst are refused, with an answer and in bounded memory."""
 
+import csv
 import gzip
 import io
 import json
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from dpoutlier import Category, DPMarginals
 from dpoutlier.features.domain import Domain
-from dpoutlier.server.csv_points import Lines, csv_points
+from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.json_points import json_points
 from dpoutlier.server.refusals import Refusal
 from dpoutlier.tables.arrow_message import batch_of
+from dpoutlier.tables.csv import CsvPoints
 from server_process import call, loaded_app
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -187,10 +189,14 @@ CSV_BYTES = st.sampled_from([b"1", b",", b"\n", b"\r", b'"', b"\xef\xbb\xbf", b"
 
 
 @given(st.lists(CSV_BYTES, max_size=60).map(b"".join), st.integers(0, 3))
-def test_csv_is_split_into_lines_as_one_decoded_text_would_be(body, shift):
-    """Also where a read of 8,192 bytes ends within a character or a line end."""
+def test_records_of_csv_are_those_of_one_decoded_text(body, shift):
+    """Also where a read of 8,192 bytes ends within a character or a line end, and with a bound on commas or without."""
     for text in (body, b"1" * (8190 + shift) + body):
-        assert list(Lines(text)) == list(io.StringIO(text.decode("utf-8-sig", "replace"), newline=""))
+        wanted = list(csv.reader(io.StringIO(text.decode("utf-8-sig", "replace"), newline="")))
+        for most_commas in (None, 100):
+            stream = io.TextIOWrapper(io.BytesIO(text), "utf-8-sig", "replace", newline="")
+            found = CsvPoints(stream, most_commas)
+            assert [found.header, *found._all()] == (wanted or [[]])
 
 
 def test_arrow_that_would_burst(app):
@@ -358,7 +364,7 @@ def test_any_bytes_as_a_body(app, data, kind):
 
 
 def test_what_all_bodies_hold_together_is_bounded_and_given_back(app):
-    bodies, small = app.routes.bodies, json.dumps({"points": [[0.5, "f"]]}).encode()
+    bodies, small = app.state.worker.bodies, json.dumps({"points": [[0.5, "f"]]}).encode()
     assert bodies.held == 0  # after all that was asked before
     bodies.held = bodies.together - len(small) + 1
     try:
@@ -389,7 +395,7 @@ def test_millions_of_small_containers_are_refused_before_they_become_objects(one
     tracemalloc.start()
     try:
         with pytest.raises(Refusal) as refused:
-            json_points(body, domain, None, 1000)
+            json_points(body, domain, 1000)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -400,4 +406,4 @@ def test_millions_of_small_containers_are_refused_before_they_become_objects(one
 def test_brackets_within_text_are_no_points():
     domain = Domain((0.0,), (1.0,), ("x",))
     body = json.dumps({"points": [{"x": 0.5, "note": "[" * 900}]}).encode()
-    assert len(json_points(body, domain, None, 10)) == 1
+    assert len(json_points(body, domain, 10)) == 1

@@ -85,7 +85,7 @@ def test_of_an_error_inside_only_its_kind_and_place_are_told(app, monkeypatch, c
     def fail(*_args, **_named):
         raise RuntimeError("sentinel-30492-of-a-point")
 
-    monkeypatch.setattr(app.routes.shelf.served["a"], "scorer", fail)
+    monkeypatch.setattr(app.state.worker.models.served["a"], "scorer", fail)
     status, headers, answer = call(app, "POST", "/v1/models/a/score", headers=JSON, body=b'{"points":[[1,1]]}')
     said = capfd.readouterr().err
     assert (status, json.loads(answer)["error"]["code"]) == (500, "failed")
@@ -130,7 +130,7 @@ def test_arrow_answers_tell_the_threshold_to_the_bit(app, path):
 def test_many_points_are_outside_where_few_would_be(path):
     app = loaded_app(models=(("a", str(path)),), max_rows=10**6)
     values = np.random.default_rng(0).uniform(-1, 2, (70_000, 2))
-    scorer = app.routes.shelf.served["a"].scorer()
+    scorer = app.state.worker.models.served["a"].scorer()
     told = scorer.of_columns([np.ascontiguousarray(values[:, j]) for j in range(2)])
     assert (told.columns["outside_bounds"] == load(path).outside_bounds(values)).all()
     assert (told.columns["outlier_score"] == load(path).outlier_scores(values)).all()
@@ -151,7 +151,7 @@ def test_the_number_of_missing_values_is_told(app):
 def test_only_one_authorization_of_usable_length_counts(path, tmp_path):
     key = create_key(tmp_path / "keys.json", ["a"])
     app = loaded_app(models=(("a", str(path)),), keys=str(tmp_path / "keys.json"))
-    guard, bearer = app.routes.guard, f"Bearer {key}".encode()
+    guard, bearer = app.state.worker.guard, f"Bearer {key}".encode()
     assert guard.key_of([(b"authorization", bearer)]).models == ("a",)
     for headers in (
         [(b"authorization", bearer)] * 2,

@@ -159,11 +159,11 @@ def test_the_matrix_of_keys(file, tmp_path):
         assert ask(path)[0] == 200, path
     # A revoked key is out as soon as the file is read again, and a file that cannot be read holds no key.
     revoke_key(file, good.split("_")[1])
-    app.routes.guard.refresh()
+    app.state.worker.guard.refresh()
     assert ask(score, good, method="POST")[0] == 401
     assert ask(score, everything, method="POST")[0] == 200
     file.write_text("not a key file")
-    app.routes.guard.refresh()
+    app.state.worker.guard.refresh()
     assert ask(score, everything, method="POST")[0] == 401
 
 

@@ -91,7 +91,7 @@ def test_every_route_that_asks_for_a_key_is_here(app, log):
 def test_the_id_of_a_key_is_entered_only_if_there_is_such_a_key(app, keys, log, good):
     gone = create_key(keys, ["a"])
     revoke_key(keys, name_of(gone))
-    app.routes.guard.refresh()
+    app.state.worker.guard.refresh()
     assert ask(app, "GET", "/v1/models", gone) == 401  # revoked
     assert ask(app, "GET", "/v1/models", good[:-1]) == 401  # a wrong secret
     for unknown in ("dpo_bbbbbbbbbb_" + "A" * 43, "dpo_", "zzz", f"dpo_{name_of(good)}x_", "dpo_*_x", "A" * 1000):
@@ -148,7 +148,7 @@ def test_a_flood_is_counted_and_does_not_fill_the_disk(app, log, good):
     assert log.stat().st_size == size
     assert ask(app, "GET", "/v1/models/b", good) == 404  # who has a key is still entered
     assert entries(log)[-1]["status"] == 404
-    app.refused.close()
+    app.state.worker.refused.close()
     last = entries(log)[-1]
     assert (last["event"], last["count"], last["keys"]) == ("refused-more", 400 - MOST_REFUSED, [name_of(good)])
     assert verify(log).refusals == 401
@@ -168,7 +168,7 @@ def test_the_rule_holds_over_time(log, monkeypatch):
             sent += 1
         now += 1
         if second % 7 == 0:
-            refused.look()
+            refused.write_counts()
     refused.close()
     kinds = Counter(entry["event"] for entry in entries(log))
     minutes = 3600 / REFUSED_SECONDS

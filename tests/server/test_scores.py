@@ -295,7 +295,7 @@ def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
     app = loaded_app(
         models=(("a", str(DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
     )
-    served, seen = app.routes.shelf.get("a"), []
+    served, seen = app.state.worker.models.get("a"), []
     of_columns = type(served.scorer()).of_columns
 
     class Watched:
@@ -352,23 +352,23 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
     assert scored == [200] * 4
     assert sorted(explained) == [200] * 9 + [503] * 3
     assert call(app, "POST", "/v1/models/a/explain", **ask)[0] == 200
-    assert app.routes.bodies.held == 0
+    assert app.state.worker.bodies.held == 0
 
 
 def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
     from dpoutlier.server import metrics
     from dpoutlier.server.models import Served
-    from dpoutlier.server.watch import look_at_models
+    from dpoutlier.server.watch import check_models
 
     path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     content = path.read_bytes()
     app = loaded_app(models=(("a", str(path)),))
-    shelf = app.routes.shelf
+    shelf = app.state.worker.models
 
     def look():
         capfd.readouterr()
         for _ in range(3):
-            look_at_models(shelf)
+            check_models(shelf)
         events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
         assert status == 200

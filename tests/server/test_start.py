@@ -80,9 +80,9 @@ def test_what_is_told_at_the_start(folder, monkeypatch, capfd):
 
     told = []
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: told.append("runs"))
-    real = run.Shelf.load_all
+    real = run.LoadedModels.load_all
     monkeypatch.setattr(
-        run.Shelf, "load_all", lambda shelf: told.extend(capfd.readouterr().err.splitlines()) or real(shelf)
+        run.LoadedModels, "load_all", lambda models: told.extend(capfd.readouterr().err.splitlines()) or real(models)
     )
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     monkeypatch.setenv("DPOUTLIER_SERVER", "")

@@ -3,7 +3,6 @@
 import ast
 import asyncio
 import contextlib
-import gc
 import json
 import socket
 import subprocess
@@ -23,7 +22,7 @@ from dpoutlier.server.metrics import Tally, tally
 from dpoutlier.server.models import Served
 from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.settings import Settings
-from dpoutlier.server.watch import Part
+from dpoutlier.server.watch import PeriodicCheck
 from server_process import ServerProcess, called, fitted, loaded_app, until
 
 JSON = {"Content-Type": "application/json"}
@@ -74,7 +73,7 @@ def test_after_too_many_files_keys_and_models_are_looked_at_again(tmp_path):
         assert until(lambda: json.loads(server.request("GET", "/v1/models/b", key=new).data)["release"] == fresh)
         assert until(lambda: status(None, "/readyz") == 200)
         assert server.request("POST", "/v1/models/a/score", key=new, headers=JSON, body=ONE).status == 200
-        assert any(one["event"] == "look-failed" for one in server.log())  # else nothing was tried here
+        assert any(one["event"] == "check-failed" for one in server.log())  # else nothing was tried here
     finally:
         server.stop()
 
@@ -100,7 +99,6 @@ async def living(tmp_path):
         await received.put({"type": "lifespan.shutdown"})
         assert (await sent.get())["type"] == "lifespan.shutdown.complete"
         await running
-        gc.unfreeze()
 
 
 async def readiness(app):
@@ -110,7 +108,7 @@ async def readiness(app):
 
 def counting(part, errors):
     """A look that raises these errors, one after the other, and is a look afterwards; each is counted."""
-    real, looks = part.look, []
+    real, looks = part.check, []
 
     def look():
         looks.append(part.name)
@@ -118,7 +116,7 @@ def counting(part, errors):
             raise errors[0] if len(errors) == 1 and errors[0].args else errors.pop()
         real()
 
-    part.look = look
+    part.check = look
     return looks
 
 
@@ -130,13 +128,13 @@ FOR_EVER = OSError(24, "for ever")
     "kind", [OSError, *(pytest.param(own, marks=pytest.mark.slow) for own in (ValueError, RuntimeError, MemoryError))]
 )
 def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path, monkeypatch, name, kind):
-    monkeypatch.setattr("dpoutlier.server.watch.LOOK", 0.02)
+    monkeypatch.setattr("dpoutlier.server.watch.INTERVAL", 0.02)
 
     async def all_of_it():
         async with living(tmp_path) as app:
-            assert {part.name for part in app.watch.parts} == set(PARTS)
-            broken = next(part for part in app.watch.parts if part.name == name)
-            others = [part for part in app.watch.parts if part is not broken]
+            assert {part.name for part in app.state.worker.watch.checks} == set(PARTS)
+            broken = next(part for part in app.state.worker.watch.checks if part.name == name)
+            others = [part for part in app.state.worker.watch.checks if part is not broken]
             rest = [counting(part, []) for part in others]
             looks = counting(broken, [kind()])
             seen = []
@@ -147,7 +145,7 @@ def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path
                 await asyncio.sleep(0.005)
             assert len(looks) > 2
             assert all(len(own) > 2 for own in rest)
-            assert (503, [f"the look at the {name} failed ({kind.__name__})"]) in seen
+            assert (503, [f"checking the {name} failed ({kind.__name__})"]) in seen
             await asyncio.sleep(0.05)
             assert await readiness(app) == (200, [])
 
@@ -156,12 +154,12 @@ def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_part_that_always_fails_leaves_the_worker_not_ready_and_the_others_go_on(tmp_path, monkeypatch, capfd, name):
-    monkeypatch.setattr("dpoutlier.server.watch.LOOK", 0.02)
+    monkeypatch.setattr("dpoutlier.server.watch.INTERVAL", 0.02)
 
     async def all_of_it():
         async with living(tmp_path) as app:
-            broken = next(part for part in app.watch.parts if part.name == name)
-            rest = [counting(part, []) for part in app.watch.parts if part is not broken]
+            broken = next(part for part in app.state.worker.watch.checks if part.name == name)
+            rest = [counting(part, []) for part in app.state.worker.watch.checks if part is not broken]
             looks = counting(broken, [FOR_EVER])
             for _ in range(1000):
                 await asyncio.sleep(0.01)
@@ -169,10 +167,10 @@ def test_a_part_that_always_fails_leaves_the_worker_not_ready_and_the_others_go_
                     break
             assert len(looks) >= 20
             assert all(len(own) > 5 for own in rest)
-            assert await readiness(app) == (503, [f"the look at the {name} failed (OSError)"])
+            assert await readiness(app) == (503, [f"checking the {name} failed (OSError)"])
 
     asyncio.run(all_of_it())
-    told = [line for line in capfd.readouterr().err.splitlines() if "look-failed" in line]
+    told = [line for line in capfd.readouterr().err.splitlines() if "check-failed" in line]
     assert len(told) in {1, 2}  # once, and once more at the end if there is something left to do
 
 
@@ -183,11 +181,11 @@ def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatc
     guard.refresh()
     headers = [(b"authorization", f"Bearer {key}".encode())]
     assert guard.key_of(headers).models == ("a",)
-    part = Part("keys", guard.refresh)
+    part = PeriodicCheck("keys", guard.refresh)
     assert part.reason() is None
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + MOST_AGE + 1)
-    assert part.reason() == f"nobody has looked at the keys for {MOST_AGE + 1:.0f} seconds"
+    assert part.reason() == f"the last check of the keys was {MOST_AGE + 1:.0f} seconds ago"
     with pytest.raises(Refusal) as caught:
         guard.key_of(headers)
     assert caught.value.code == "unavailable"
@@ -224,20 +222,20 @@ def test_keys_that_could_not_be_read_are_read_at_the_next_look(tmp_path, monkeyp
 
 
 ENDS = {
-    "by an error that is no Exception": "def broken(shelf): raise SystemExit(0)\napp.look_at_models = broken",
-    "by itself": "async def broken(self): pass\nwatch.Part.look_for_ever = broken",
+    "by an error that is no Exception": "def broken(models): raise SystemExit(0)\nworker.check_models = broken",
+    "by itself": "async def broken(self): pass\nwatch.PeriodicCheck.run_forever = broken",
     "by being cancelled": (
-        "real = watch.Part.look_for_ever\n"
+        "real = watch.PeriodicCheck.run_forever\n"
         "async def broken(self):\n"
         "    if self.name == 'models': asyncio.current_task().cancel()\n"
         "    await real(self)\n"
-        "watch.Part.look_for_ever = broken"
+        "watch.PeriodicCheck.run_forever = broken"
     ),
     "by a bug in what tells of it": (
         "def broken(self, error): raise KeyError\n"
-        "watch.Part._tell = broken\n"
-        "def look(shelf): raise OSError\n"
-        "app.look_at_models = look"
+        "watch.PeriodicCheck._report = broken\n"
+        "def look(models): raise OSError\n"
+        "worker.check_models = look"
     ),
 }
 
@@ -247,7 +245,7 @@ ENDS = {
 def test_a_worker_ends_if_one_of_its_tasks_ends(tmp_path, cause):
     """A real server, in which a task ends: the process is gone at once, with an error."""
     fitted(tmp_path, "a.dpo")
-    program = f"import asyncio\nfrom dpoutlier.server import app, watch\n{ENDS[cause]}\n{ServerProcess.program}"
+    program = f"import asyncio\nfrom dpoutlier.server import watch, worker\n{ENDS[cause]}\n{ServerProcess.program}"
     command = [sys.executable, "-c", program, "serve", str(tmp_path / "a.dpo"), "--open", "--port", "0"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -269,8 +267,8 @@ KNOWN = {
     ("watch.py", "create_task"): "its end ends the worker",
     ("watch.py", "add_done_callback"): "ends the worker",
     ("app.py", "run_in_executor"): "loads models before the worker is ready; a failure ends it",
-    ("routes.py", "ThreadPoolExecutor"): "a thread goes on after any error of its work, which the request gets",
-    ("routes.py", "run_in_executor"): "awaited by the request",
+    ("threads.py", "ThreadPoolExecutor"): "a thread goes on after any error of its work, which the request gets",
+    ("threads.py", "run_in_executor"): "awaited by the request",
     ("protocol.py", "call_later"): "of one connection, and once: refuses or closes it",
 }
 
@@ -353,7 +351,7 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path, monkeypatch, 
     from dpoutlier.server import models as module
 
     fitted(tmp_path, "a.dpo")
-    shelf, real = loaded_app(models=(("a", str(tmp_path / "a.dpo")),)).routes.shelf, Served.load
+    shelf, real = loaded_app(models=(("a", str(tmp_path / "a.dpo")),)).state.worker.models, Served.load
     before = shelf.get("a").release
     fitted(tmp_path, "a.dpo", 5)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dpoutlier.exceptions import InvalidParameterError, PointsError
-from dpoutlier.tables.csv import check_columns, check_csv_names, csv_header, csv_stream
+from dpoutlier.tables.csv import CsvPoints, CsvRecordError, check_columns, check_csv_names, csv_header, csv_stream
 from dpoutlier.tables.parquet import parquet_schema
 from dpoutlier.tables.paths import format_of
 
@@ -77,22 +76,13 @@ def csv_points(path: Path, found: list[str]) -> Iterator[tuple[pa.Table, float]]
     """
     size = max(path.stat().st_size, 1)
     with csv_stream(path) as stream:
-        records = csv.reader(stream)
-        next(records)
-        while rows := list(islice(_whole(path, records, len(found)), BATCH)):
-            columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-            yield pa.table(columns, found), min(1.0, stream.buffer.tell() / size)  # type: ignore[attr-defined] # typeshed's buffer cannot tell
-
-
-def _whole(path: Path, records: Any, n_columns: int) -> Iterator[list[str]]:
-    for row in records:
-        if not row and n_columns > 1:
-            continue
-        if len(row or [""]) != n_columns:
-            raise PointsError(
-                f"{path}, line {records.line_num}: {len(row)} values, and the header names {n_columns} columns."
-            )
-        yield row or [""]
+        try:
+            records = iter(CsvPoints(stream))
+            while rows := list(islice(records, BATCH)):
+                columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+                yield pa.table(columns, found), min(1.0, stream.buffer.tell() / size)  # type: ignore[attr-defined] # typeshed's buffer cannot tell
+        except CsvRecordError as error:
+            raise PointsError(f"{path}, {error}") from None
 
 
 def write_csv_rows(table: pa.Table, writer: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,12 +21,12 @@ from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.registry import engine_of
 from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
+from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.statement import PrivacyStatement
 from dpoutlier.tables.rows import Positions
 
 __all__ = ["Client"]
 
-MODEL_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 T = TypeVar("T")
 
 
@@ -92,7 +91,7 @@ class Client(ScoresPoints):
         ca: str | Path | None = None,
         timeout: float = 60,
     ) -> None:
-        if model is not None and (not isinstance(model, str) or not MODEL_ID.fullmatch(model)):
+        if model is not None and (not isinstance(model, str) or not MODEL_NAME.fullmatch(model)):
             raise bad("model", "the id of a model: up to 64 letters, digits, dots, dashes and underscores", model)
         self._connection = Connection(url, key=key, ca=ca, timeout=timeout)
         self._lock = threading.RLock()
@@ -323,7 +322,7 @@ class Client(ScoresPoints):
 
     def _only_model(self) -> str:
         found = [one.get("id") for one in self.models()]
-        if not all(isinstance(name, str) and MODEL_ID.fullmatch(name) for name in found):
+        if not all(isinstance(name, str) and MODEL_NAME.fullmatch(name) for name in found):
             raise ServerError("the server's answer cannot be used: it contains an invalid model id.")
         if len(found) != 1:
             names = ", ".join(map(str, found[:20])) or "none"

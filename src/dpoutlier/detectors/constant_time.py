@@ -1,4 +1,4 @@
-"""Models whose answers strangers may time."""
+"""Models whose answers anybody may time."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dpoutlier.server.models import Served, number
 
 __all__ = ["CONTENT_TYPES", "WRITERS"]
 
-CONTENT_TYPES = {kind: name.encode() + (b"; charset=utf-8" if kind == "csv" else b"") for name, kind in KINDS.items()}
+CONTENT_TYPES = {kind: name for name, kind in KINDS.items()}
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCORE, OUTSIDE, PREDICTION = ADDED
 

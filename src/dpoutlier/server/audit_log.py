@@ -100,7 +100,7 @@ class AuditLog:
         with self._locked():
             self._last()
 
-    def look(self) -> None:
+    def check_and_sync(self) -> None:
         """See that the log still works, and that what was written is on the disk."""
         if self.fault is None:
             self.check()

@@ -11,12 +11,13 @@ from typing import Any
 
 from dpoutlier.server.refusals import Refusal, cut
 
-__all__ = ["KINDS", "BodyReader", "Gone", "answer_kind", "body_kind"]
+__all__ = ["ARROW", "KINDS", "BodyReader", "Gone", "answer_kind", "body_kind"]
 
+ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {
     "application/json": "json",
     "text/csv": "csv",
-    "application/vnd.apache.arrow.stream": "arrow",
+    ARROW: "arrow",
 }
 KNOWN = ", ".join(KINDS)
 PIECE = 1 << 16

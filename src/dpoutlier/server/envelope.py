@@ -1,4 +1,4 @@
-"""What stands around every request: its id, headers, errors, metrics, log line and entry in the audit log."""
+"""What every request gets: its id, headers, error responses, metrics, log line and entry in the audit log."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from starlette.exceptions import HTTPException
-
-from dpoutlier.server.audit_log import FAULTS, AuditLog
+from dpoutlier.server.audit_log import FAULTS
 from dpoutlier.server.bodies import Gone
+from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.refusals import Refusal, error_body
-from dpoutlier.server.refused import RefusedEntries
+from dpoutlier.server.worker import Worker
 
-__all__ = ["NO_ROUTE", "SECURITY", "Envelope", "Exchange", "Reply"]
+__all__ = ["JSON", "SECURITY", "App", "Envelope", "Exchange", "Receive", "Scope", "Send"]
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -40,25 +39,22 @@ SECURITY: tuple[tuple[bytes, bytes], ...] = (
     (b"cache-control", b"no-store"),
 )
 JSON = (b"content-type", b"application/json")
-OTHERS = {
-    404: ("not-found", "there is no such route. See /openapi.json."),
-    405: ("method-not-allowed", "this route does not take that method. See /openapi.json."),
-}
 TURNED_AWAY = {"unauthorized", "not-for-metrics"}
+MOST_PARAMETERS = 100
 FAILED = "the server failed at this request. Its operator finds the request id in the log."
 
 
 class Exchange:
     """What is known of a request so far. Nothing that it said itself, but its size."""
 
-    __slots__ = ("audited", "begin", "id", "key", "model", "release", "route", "rows", "status", "tried")
+    __slots__ = ("audited", "begin", "id", "key", "model", "refused_key", "release", "route", "rows", "status")
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(8)
         self.begin = time.perf_counter()
         self.route = NO_ROUTE
         self.key: str | None = None
-        self.tried: str | None = None
+        self.refused_key: str | None = None
         """The id of the key that was refused, if there is such a key."""
         self.model: str | None = None
         self.release: str | None = None
@@ -67,21 +63,12 @@ class Exchange:
         self.audited = False
 
 
-class Reply:
-    """An answer."""
-
-    __slots__ = ("body", "headers", "status")
-
-    def __init__(self, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = (JSON,), status: int = 200) -> None:
-        self.body, self.headers, self.status = body, headers, status
-
-
 class Envelope:
-    """An ASGI app around another. No exception leaves it."""
+    """The outermost layer around the routes. No exception leaves it."""
 
-    def __init__(self, app: App, audit: AuditLog | None) -> None:
-        self.app, self.audit = app, audit
-        self.refused = None if audit is None else RefusedEntries(audit)
+    def __init__(self, app: App, worker: Worker) -> None:
+        self.app, self.audit, self.refused = app, worker.audit, worker.refused
+        self.local = worker.settings.keys is None and is_loopback(worker.settings.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,15 +91,13 @@ class Envelope:
 
         refusal: Refusal | None = None
         try:
-            await self.app(scope, receive, sending)
+            self._check(scope)
+            await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, sending)
         except Refusal as error:
             refusal = error.forgetful()
-        except HTTPException as error:
-            refusal = Refusal(*OTHERS.get(error.status_code, OTHERS[404]))
-            refusal.headers = tuple((k.lower().encode(), v.encode()) for k, v in (error.headers or {}).items())
         except Gone:
             exchange.status = 499
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told by its type only
+        except Exception as error:  # noqa: BLE001 - only its type is logged, whatever it is
             log("failed", "error", request_id=exchange.id, route=exchange.route, **where(error))
             refusal = Refusal("failed", FAILED)
         finally:
@@ -120,6 +105,12 @@ class Envelope:
         if refusal is not None and not started:
             await self._refuse(refusal, exchange, scope, send)
         self._done(exchange, refusal)
+
+    def _check(self, scope: Scope) -> None:
+        if self.local:
+            check_host(scope["headers"])
+        if scope["query_string"].count(b"&") >= MOST_PARAMETERS:  # before the framework makes objects of them
+            raise Refusal("bad-parameter", f"a request must have at most {MOST_PARAMETERS} parameters.")
 
     async def _refuse(self, refusal: Refusal, exchange: Exchange, scope: Scope, send: Send) -> None:
         exchange.status = refusal.status
@@ -140,18 +131,18 @@ class Envelope:
             return False
         exchange.audited = False
         try:
-            self.audit.append("query", key=exchange.key, rows=exchange.rows, **_told(exchange))
+            self.audit.append("query", key=exchange.key, rows=exchange.rows, **_audited(exchange))
         except FAULTS:  # the log has said so
             raise Refusal("unavailable", "the audit log cannot be written, so nothing is answered.") from None
         return True
 
     def _record_refused(self, refusal: Refusal, exchange: Exchange) -> None:
-        """The entry of somebody who was turned away: without a valid key, or with one that is for something else."""
+        """The entry of a request without a valid key, or with a key that is for something else."""
         forbidden = refusal.code == "unknown-model" and exchange.model is not None
         if self.refused is None or not (forbidden or refusal.code in TURNED_AWAY):
             return
         valid = exchange.key is not None
-        self.refused.enter(valid=valid, key=exchange.key if valid else exchange.tried, **_told(exchange))
+        self.refused.enter(valid=valid, key=exchange.key if valid else exchange.refused_key, **_audited(exchange))
 
     def _done(self, exchange: Exchange, refusal: Refusal | None) -> None:
         seconds = time.perf_counter() - exchange.begin
@@ -173,8 +164,8 @@ class Envelope:
         )
 
 
-def _told(exchange: Exchange) -> dict[str, Any]:
-    """What the audit log tells of every request."""
+def _audited(exchange: Exchange) -> dict[str, Any]:
+    """What entries of the audit log have in common."""
     return {
         "request_id": exchange.id,
         "model": exchange.model,

@@ -19,19 +19,19 @@ REALM = ((b"www-authenticate", b"Bearer"),)
 WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. Whoever runs the server makes keys."
 LONGEST = 200
 MOST_AGE = 5.0
-"""Seconds without a look at the key file after which no key is taken: one of them may have been revoked."""
+"""Seconds without a check of the key file after which no key is accepted: one of them may have been revoked."""
 
 
 class Guard:
-    """Checks keys. A file that cannot be read any more holds no valid key, and is tried again at every look."""
+    """Checks keys. A file that cannot be read any more holds no valid key, and is tried again at every check."""
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
         self.ring = KeyRing([])
         self.problem: str | None = None
         """Why the file cannot be used, and what helps."""
-        self.looked = math.inf
-        """When the file was last looked at. Before the first look nothing is too old."""
+        self.checked = math.inf
+        """When the file was last checked. Before the first check nothing is too old."""
         self.stamp = None if self.path is None else self._read(self.path)
 
     def refresh(self) -> None:
@@ -42,7 +42,7 @@ class Guard:
             self.stamp = self._read(self.path)
             if self.problem is None:
                 log("keys-read")
-        self.looked = time.monotonic()
+        self.checked = time.monotonic()
 
     def _read(self, path: Path) -> Stamp | None:
         """Take the keys of the file, or none; its stamp from before, so that a file that is replaced meanwhile is read again."""
@@ -56,22 +56,22 @@ class Guard:
         return stamp
 
     def reasons(self) -> list[str]:
-        """Why this server cannot let anybody in."""
+        """Why no key is accepted at the moment."""
         return [] if self.problem is None else ["the key file cannot be read"]
 
     def key_of(self, headers: list[tuple[bytes, bytes]]) -> Key:
-        """The key of a request with these headers. What is wrong with it is not told."""
+        """The key of a request with these headers. The error does not say what is wrong with it."""
         if self.path is None:
             return OPEN
-        if time.monotonic() - self.looked > MOST_AGE:
-            raise Refusal("unavailable", "the server cannot look at its keys at the moment; try again.")
+        if time.monotonic() - self.checked > MOST_AGE:
+            raise Refusal("unavailable", "the server cannot check its keys at the moment; try again.")
         key = self.ring.check(_token(headers))
         if key is None:
             raise Refusal("unauthorized", WHO, REALM)
         return key
 
-    def tried(self, headers: list[tuple[bytes, bytes]]) -> str | None:
-        """The id in the key of a request that was refused, if the file has such an id. Nothing else that a client sends is told."""
+    def known_id(self, headers: list[tuple[bytes, bytes]]) -> str | None:
+        """The id in the key of a request that was refused, if the file has such an id. Nothing else of it is logged."""
         return self.ring.known_id(_token(headers))
 
 

@@ -18,7 +18,7 @@ LONGEST_NUMBER = 40
 FORM = 'send {"points": [{"feature": value, ...}, ...]} or {"points": [[value, ...], ...]}'
 
 
-def json_points(body: bytes, domain: Domain, person: str | None, most_rows: int) -> Points:  # noqa: ARG001 - names are looked up
+def json_points(body: bytes, domain: Domain, most_rows: int) -> Points:
     """The points of a body; other names in them than those of features are ignored."""
     if body.count(b"[") + body.count(b"{") > 2 * most_rows + SPARE_BRACKETS:  # each would become an object of Python
         raise too_many_rows(most_rows)
@@ -65,8 +65,8 @@ def _by_name(points: list[dict[str, Any]], domain: Domain) -> list[list[Any]]:
     name, row, found = next(
         (name, row, list(point)) for name in domain.labels for row, point in enumerate(points) if name not in point
     )
-    lacking = absent_column(name, found)
-    raise Refusal(lacking.code, f"point {row} (counted from 0): {lacking.message}")
+    absent = absent_column(name, found)
+    raise Refusal(absent.code, f"point {row} (counted from 0): {absent.message}")
 
 
 def _by_place(points: list[list[Any]], domain: Domain) -> list[list[Any]]:

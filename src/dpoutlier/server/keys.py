@@ -21,6 +21,7 @@ from typing import IO, Any
 from dpoutlier._atomic import write_aside
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.access import access_in, access_of, give
 
 __all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
@@ -28,7 +29,6 @@ __all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
 FORMAT = "dpoutlier keys"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 ID = re.compile(r"[a-z2-7]{10}")
-MODEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
 EVERY = "*"
 MOST_DAYS, LONGEST_LABEL, MOST_KEYS = 36_500, 200, 10_000
 LAST_TIME = 253_402_300_799
@@ -119,7 +119,9 @@ def _key(content: dict[str, Any]) -> Key:
     whole = all(isinstance(value, int) and 0 <= value <= LAST_TIME for value in times)
     if not ID.fullmatch(found.id) or not re.fullmatch("[0-9a-f]{64}", found.hash) or not whole:
         raise ValueError
-    if not isinstance(found.metrics, bool) or not all(one == EVERY or MODEL.fullmatch(one) for one in found.models):
+    if not isinstance(found.metrics, bool) or not all(
+        one == EVERY or MODEL_NAME.fullmatch(one) for one in found.models
+    ):
         raise ValueError
     if not found.label.isprintable() or len(found.label) > LONGEST_LABEL:
         raise ValueError
@@ -131,7 +133,7 @@ def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int 
     if not models and not metrics:
         raise bad("--models", "ids of models separated by commas, or '*' for all", ",".join(models))
     for model in models:
-        if model != EVERY and not MODEL.fullmatch(model):
+        if model != EVERY and not MODEL_NAME.fullmatch(model):
             raise bad("--models", "ids of models (letters, digits, . _ -), or '*' for all", model)
     if not 1 <= days <= MOST_DAYS:
         raise bad("--days", f"a whole number from 1 to {MOST_DAYS}", days)

@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import math
-import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic_core import to_json
 
 from dpoutlier._validate import bad
 from dpoutlier.detectors.batches import BatchScorer
@@ -27,13 +25,14 @@ from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX
 from dpoutlier.model.model import Model
+from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.csv_points import csv_points
+from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, ModelSummary
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["LOADED", "MISSING", "Served", "Shelf", "named_models", "number", "prepared"]
+__all__ = ["LOADED", "MISSING", "LoadedModels", "Served", "named_models", "number", "prepared"]
 
-ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 MOST_SCORERS = 64
 WARM_ROWS = 3
 RETRY = 5.0
@@ -48,7 +47,7 @@ def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
         name, equals, path = one.partition("=")
         if not equals or "/" in name or Path(one).exists():
             name, path = _stem(Path(one)), one
-        if not ID.fullmatch(name) or name in {".", ".."}:
+        if not MODEL_NAME.fullmatch(name) or name in {".", ".."}:
             raise bad("the id of a model", "1 to 64 letters, digits, . _ or -", name[:80], "Give one: id=path.")
         if name in found:
             raise InvalidParameterError(f"two models have the id {name!r}. Give one of them another: id=path.")
@@ -64,11 +63,11 @@ def _stem(path: Path) -> str:
 
 
 def prepared(model: Model) -> Model:
-    """The model as strangers may be answered with it. Everything that a worker scores with passes here."""
+    """The model in a form that answers in constant time, or an error. Every model that a worker scores with passes here."""
     if not model.guarantee.private:
         raise SecretError(
-            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), and a server answers strangers: it is "
-            "never served. Fit it with a DP detector and a finite epsilon."
+            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), so it is never served. Fit it with a DP "
+            "detector and a finite epsilon."
         )
     return with_constant_time_counts(FittedDetector(model, ""))._fitted_model()
 
@@ -80,13 +79,15 @@ def release_of(model: Model) -> str:
     return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()
 
 
-def number(value: float | None) -> float | str | None:
+def number(value: float | None) -> float | Infinite | None:
     """A number for JSON, which has no infinity."""
-    return value if value is None or math.isfinite(value) else str(value)
+    if value is None or math.isfinite(value):
+        return value
+    return "inf" if value > 0 else "-inf"
 
 
 class Served:
-    """One model: what is told of it, and what scores with it."""
+    """One model: its description, and what scores with it."""
 
     def __init__(self, name: str, model: Model, settings: Settings) -> None:
         self.name, self.model, self.release = name, model, release_of(model)
@@ -96,7 +97,7 @@ class Served:
         self.layouts: dict[bytes, Any] = {}
         self._scorers: dict[tuple[bool, float | None], BatchScorer] = {}
         self.summary = self._summary()
-        self.detail = to_json(self._detail(settings))
+        self.detail = self._detail(settings).model_dump_json().encode()
 
     @classmethod
     def load(cls, name: str, path: str, settings: Settings) -> Served:
@@ -147,51 +148,47 @@ class Served:
         assert found is not None
         return found
 
-    def _summary(self) -> dict[str, Any]:
+    def _summary(self) -> ModelSummary:
         statement, histogram = self.model.privacy_statement(), self.model.score_histogram
-        return {
-            "id": self.name,
-            "release": self.release,
-            "detector": self.model.detector,
-            "publishable": self.model.publishable,
-            "private": statement.private,
-            "epsilon": statement.epsilon,
-            "neighbours": statement.neighbours,
-            "n_features": self.domain.n_features,
-            "threshold": number(self.model.threshold),
-            "target_fpr": None if histogram is None else histogram.target_fpr,
-        }
+        return ModelSummary(
+            id=self.name,
+            release=self.release,
+            detector=self.model.detector,
+            publishable=self.model.publishable,
+            private=statement.private,
+            epsilon=statement.epsilon,
+            neighbours=statement.neighbours,
+            n_features=self.domain.n_features,
+            threshold=number(self.model.threshold),
+            target_fpr=None if histogram is None else histogram.target_fpr,
+        )
 
-    def _detail(self, settings: Settings) -> dict[str, Any]:
+    def _detail(self, settings: Settings) -> ModelDetail:
         statement = self.model.privacy_statement()
-        return {
-            **self.summary,
-            "named": self.domain.names is not None,
-            "features": [_feature(self.domain, j) for j in range(self.domain.n_features)],
-            "person": self.person,
-            "limits": {
-                "rows": settings.max_rows,
-                "bytes": settings.max_bytes,
-                "explain_rows": settings.explain_rows,
-            },
-            "statement": statement.to_dict(),
-            "statement_text": str(statement),
-        }
+        return ModelDetail(
+            **dict(self.summary),
+            named=self.domain.names is not None,
+            features=[_feature(self.domain, j) for j in range(self.domain.n_features)],
+            person=self.person,
+            limits=Limits(rows=settings.max_rows, bytes=settings.max_bytes, explain_rows=settings.explain_rows),
+            statement=statement.to_dict(),
+            statement_text=str(statement),
+        )
 
 
-def _feature(domain: Domain, j: int) -> dict[str, Any]:
+def _feature(domain: Domain, j: int) -> Feature:
     category = domain.category(j)
-    return {
-        "name": domain.labels[j],
-        "kind": "number" if category is None else "category",
-        "lower": domain.lower[j] if category is None else None,
-        "upper": domain.upper[j] if category is None else None,
-        "levels": None if category is None else list(category.names),
-        "ordered": None if category is None else category.ordered,
-        "numeric": None if category is None else category.numeric,
-        "other": None if category is None else category.other,
-        "missing": domain.has_missing_cell(j),
-    }
+    return Feature(
+        name=domain.labels[j],
+        kind="number" if category is None else "category",
+        lower=domain.lower[j] if category is None else None,
+        upper=domain.upper[j] if category is None else None,
+        levels=None if category is None else list(category.names),
+        ordered=None if category is None else category.ordered,
+        numeric=None if category is None else category.numeric,
+        other=None if category is None else category.other,
+        missing=domain.has_missing_cell(j),
+    )
 
 
 def _middle_row(domain: Domain) -> list[Any]:
@@ -202,7 +199,7 @@ def _middle_row(domain: Domain) -> list[Any]:
     ]
 
 
-class Shelf:
+class LoadedModels:
     """All models of a server. ``get`` gives what a request goes on with, also if the file is replaced meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
@@ -222,7 +219,7 @@ class Shelf:
         return self.served.get(name)
 
     def refresh(self, name: str, path: str) -> str | Exception | None:
-        """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each told once; the old one stays.
+        """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each once; the old model stays.
 
         A file that could not be loaded is tried again every few seconds: files may be too many for the moment, or its mode wrong.
         """
@@ -231,7 +228,7 @@ class Shelf:
             known = name in self.missing
             self.missing.add(name)
             return None if known else MISSING
-        again, told = self.failed.get(name, (math.inf, ""))
+        again, known_text = self.failed.get(name, (math.inf, ""))
         if stamp == self.stamps[name] and name not in self.missing and time.monotonic() < again:
             return None
         self.missing.discard(name)
@@ -240,6 +237,6 @@ class Shelf:
             self.served[name] = Served.load(name, path, self.settings)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
             self.failed[name] = (time.monotonic() + RETRY, str(error))
-            return error if changed or str(error) != told else None
+            return error if changed or str(error) != known_text else None
         self.failed.pop(name, None)
         return LOADED

@@ -1,12 +1,17 @@
-"""uvicorn's HTTP protocol with bounds on headers, in bytes and time, and on the number of connections."""
+"""uvicorn's HTTP protocol with bounds on headers, in bytes and time, and on the number of connections.
+
+uvicorn has no public interface for this: ``tests/server/test_uvicorn.py`` lists what is used of it, for which versions.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from asyncio.events import TimerHandle
+from functools import cache
+from http import HTTPStatus
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dpoutlier.server.envelope import JSON, SECURITY
 from dpoutlier.server.metrics import tally
@@ -21,13 +26,10 @@ LINGER = 30.0
 FAREWELL = 1.0
 """Seconds that an idle client may take to close, when the server stops."""
 
-_settings: list[Settings] = []
 
-
+@cache
 def _limits() -> Settings:
-    if not _settings:
-        _settings.append(Settings.from_environment())
-    return _settings[0]
+    return Settings.from_environment()
 
 
 class OneWrite:
@@ -189,7 +191,8 @@ class BoundedProtocol(HttpToolsProtocol):
         body = error_body(code, message)
         own = [JSON, (b"content-length", str(len(body)).encode()), (b"connection", b"close"), *SECURITY]
         head = b"".join(b"%s: %s\r\n" % pair for pair in own)
-        self.transport.write(STATUS_LINE[CODES[code]] + head + b"\r\n" + body)
+        status = HTTPStatus(CODES[code])
+        self.transport.write(f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() + head + b"\r\n" + body)
         self.transport.close()
         self._end_after(LINGER)
 

@@ -47,7 +47,7 @@ class RefusedEntries:
         with suppress(*FAULTS):
             self.audit.append("refused", key=key, **fields)
 
-    def look(self) -> None:
+    def write_counts(self) -> None:
         """Enter what was counted, if its time is over."""
         for valid in self.windows:
             self._settle(valid, time.monotonic())

@@ -21,7 +21,7 @@ from dpoutlier.server.audit_log import FAULTS, AuditLog
 from dpoutlier.server.hosts import is_loopback
 from dpoutlier.server.keys import read_keys
 from dpoutlier.server.logs import UVICORN_LOGS, log, where
-from dpoutlier.server.models import Shelf
+from dpoutlier.server.models import LoadedModels
 from dpoutlier.server.settings import VARIABLE, Settings
 
 __all__ = ["serve"]
@@ -85,7 +85,7 @@ def _check(settings: Settings) -> None:
     if settings.audit is not None:
         _audit(settings.audit).close()
     log("starting", models=len(settings.models), message="loading models; the first time, kernels are compiled.")
-    Shelf(settings).load_all()
+    LoadedModels(settings).load_all()
 
 
 def _audit(path: str, shared: str | None = None, event: str | None = None, **fields: Any) -> AuditLog:

@@ -1,4 +1,4 @@
-"""What may cross the wire, for the OpenAPI page. Points are read without these types, which would take longer than to score."""
+"""What crosses the wire. Points and scores are read and written without these types, which would take longer than to score."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["ErrorAnswer", "Explanations", "Health", "ModelDetail", "ModelList", "PointsIn", "Scores"]
+__all__ = [
+    "ErrorResponse",
+    "Explanations",
+    "Feature",
+    "Health",
+    "Infinite",
+    "Limits",
+    "ModelDetail",
+    "ModelList",
+    "ModelSummary",
+    "PointsIn",
+    "Scores",
+]
 
 Value = float | int | str | bool | None
-Endless = Literal["inf", "-inf"]
+Infinite = Literal["inf", "-inf"]
+"""JSON has no infinity."""
 
 
-class In(BaseModel):
-    """What clients send."""
-
-
-class Out(BaseModel):
-    """What clients get."""
-
-
-class PointsIn(In):
+class PointsIn(BaseModel):
     """Points by the names of the features, or as lists in their order. null is a missing value."""
 
     model_config = ConfigDict(extra="forbid")
@@ -28,7 +33,7 @@ class PointsIn(In):
     points: list[dict[str, Value]] | list[list[Value]]
 
 
-class ModelSummary(Out):
+class ModelSummary(BaseModel):
     """A model in a list."""
 
     id: str
@@ -39,17 +44,17 @@ class ModelSummary(Out):
     epsilon: str
     neighbours: str
     n_features: int
-    threshold: float | Endless | None
+    threshold: float | Infinite | None
     target_fpr: float | None
 
 
-class ModelList(Out):
+class ModelList(BaseModel):
     """The models that the key may use."""
 
     models: list[ModelSummary]
 
 
-class Feature(Out):
+class Feature(BaseModel):
     """A feature with its public bounds or levels."""
 
     name: str
@@ -65,7 +70,7 @@ class Feature(Out):
     missing: bool
 
 
-class Limits(Out):
+class Limits(BaseModel):
     """The most that one request may bring."""
 
     rows: int
@@ -84,19 +89,19 @@ class ModelDetail(ModelSummary):
     statement_text: str
 
 
-class Scores(Out):
+class Scores(BaseModel):
     """Outlier scores, in the order of the points: larger is more outlying. null where a point has no score."""
 
     model: str
     release: str
     n: int
-    threshold: float | Endless | None
+    threshold: float | Infinite | None
     outlier_score: list[float | None]
     outside_bounds: list[bool | None]
     prediction: list[Literal[1, -1] | None] | None
 
 
-class ExplanationRow(Out):
+class ExplanationRow(BaseModel):
     """One feature of an explained point."""
 
     feature: str
@@ -107,7 +112,7 @@ class ExplanationRow(Out):
     empty: float | None
 
 
-class OneExplanation(Out):
+class OneExplanation(BaseModel):
     """Why a point scores as it does."""
 
     outlier_score: float
@@ -120,7 +125,7 @@ class OneExplanation(Out):
     rows: list[ExplanationRow]
 
 
-class Explanations(Out):
+class Explanations(BaseModel):
     """Explanations, in the order of the points."""
 
     model: str
@@ -130,21 +135,21 @@ class Explanations(Out):
     explanations: list[OneExplanation]
 
 
-class Health(Out):
-    """How the server is."""
+class Health(BaseModel):
+    """Whether the server works."""
 
     status: str
     reasons: list[str] | None = None
 
 
-class ErrorText(Out):
+class ErrorText(BaseModel):
     """What is wrong and what to do."""
 
     code: str
     message: str
 
 
-class ErrorAnswer(Out):
-    """Every answer that is none."""
+class ErrorResponse(BaseModel):
+    """Error response."""
 
     error: ErrorText

@@ -36,16 +36,17 @@ class Supervisor(Multiprocess):
     def _watched(self, process: Process) -> Process:
         """The worker; for the answer of a dead one uvicorn would wait until its time is up, and hear no signal."""
 
-        def answers(timeout: float) -> bool | None:
+        def answers(timeout: float = 5) -> bool:
             try:
                 process.parent_conn.send(b"ping")
                 until = time.monotonic() + timeout
                 while time.monotonic() < until and process.process.is_alive() and not self.signal_queue:
                     if process.parent_conn.poll(STEP):
-                        return bool(process.parent_conn.recv())
+                        process.parent_conn.recv()
+                        return True
             except (OSError, EOFError, pickle.UnpicklingError):
-                return None
-            return True if self.signal_queue else None  # a signal comes first; whoever hangs is found later
+                return False
+            return bool(self.signal_queue)  # a signal comes first; a worker that hangs is found at the next ping
 
-        process._healthcheck = answers  # type: ignore[method-assign] # noqa: SLF001 - there is no other place for it
+        process.ping = answers  # type: ignore[method-assign] # the supervisor makes its processes itself
         return process

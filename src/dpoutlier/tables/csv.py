@@ -1,21 +1,29 @@
-"""CSV files (RFC 4180, commas) of reference rows, read in silence, batch by batch."""
+"""CSV (RFC 4180, commas): files of reference rows, which are read in silence, and records of points, from a file or a request."""
 
 from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.features.category import DATE, NUMBER
 from dpoutlier.tables.batched import FileTable
 
-__all__ = ["CsvTable", "check_columns", "check_csv_names", "csv_header", "csv_stream"]
+__all__ = [
+    "CsvPoints",
+    "CsvRecordError",
+    "CsvTable",
+    "check_columns",
+    "check_csv_names",
+    "csv_header",
+    "csv_stream",
+]
 
 RECORDS = 20_000
 LONGEST_FIELD = 2**31 - 1
@@ -84,6 +92,79 @@ class CsvTable(FileTable):
         except UnicodeEncodeError:  # bytes that are no UTF-8
             readable = [value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for value in values]
             return pa.array(readable, pa.string())
+
+
+class CsvRecordError(PointsError):
+    """A record of points that cannot be read. ``line`` is the line where it ends, counted from 1."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.line, self.problem = line, problem
+
+
+class CsvPoints:
+    """The records of points, as lists of text. The command line and the server read CSV with it.
+
+    Every record must have as many values as the header. Empty lines are no records, unless there is only one column.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        With the header first.
+    most_commas : int, optional
+        The most commas in a record, quoted ones included: each of them may become an object of Python. No bound by default.
+
+    Raises
+    ------
+    CsvRecordError
+        While it is read, at the first record that cannot be used.
+    """
+
+    def __init__(self, lines: Iterable[str], most_commas: int | None = None) -> None:
+        self._bounded = None if most_commas is None else _BoundedLines(lines, most_commas)
+        self._records = csv.reader(lines if self._bounded is None else self._bounded)
+        self.header = next(self._all(), [])
+
+    def _all(self) -> Iterator[list[str]]:
+        try:
+            if self._bounded is None:
+                yield from self._records
+                return
+            for record in self._records:
+                self._bounded.commas = 0
+                yield record
+        except csv.Error as error:  # its text holds no value
+            raise CsvRecordError(self._records.line_num, f"{error}.") from None
+
+    def __iter__(self) -> Iterator[list[str]]:
+        n_columns = len(self.header)
+        for record in self._all():
+            if not record and n_columns > 1:
+                continue
+            row = record or [""]
+            if len(row) != n_columns:
+                raise CsvRecordError(
+                    self._records.line_num, f"{len(record)} values, and the header names {n_columns} columns."
+                )
+            yield row
+
+
+class _BoundedLines:
+    """Lines whose commas are counted, so that a record is refused before it is read."""
+
+    def __init__(self, lines: Iterable[str], most_commas: int) -> None:
+        self.lines, self.most_commas = enumerate(lines, 1), most_commas
+        self.commas = 0
+        """In the record so far; whoever reads records sets it back."""
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in self.lines:
+            self.commas += line.count(",")
+            if self.commas > self.most_commas:
+                raise CsvRecordError(
+                    number, f"a record has more than {self.most_commas} commas. Give one value for each column."
+                )
+            yield line
 
 
 @contextmanager

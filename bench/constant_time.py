@@ -1,6 +1,6 @@
-"""Keyed counts for strangers: what they cost, and whether time tells two kinds of cells apart.
+"""Keyed counts in constant time: what they cost, and whether time tells two kinds of cells apart.
 
-``python bench/steady.py`` prints both tables; they are also a part of ``make bench``.
+``python bench/constant_time.py`` prints both tables; they are also a part of ``make bench``.
 """
 
 import time
@@ -22,7 +22,7 @@ BATCHES = 4  # of each kind, so that the places of some cells in memory do not d
 
 
 def keyed(rate, occupied=10_000, cells=200_000):
-    """Ids, and their counts by the quick way and by the steady one; every twentieth cell is occupied."""
+    """Ids, and their counts by the quick way and in constant time; every twentieth cell is occupied."""
     ids = cell_ids(range(cells))
     law = DiscreteLaplace(Fraction(rate))
     counts = np.random.default_rng(0).integers(1, 50, occupied)
@@ -87,7 +87,7 @@ def compare(counts, ids, one, other, rounds=400):
     return abs(a.mean() - b.mean()) / BATCH, abs(float(t))
 
 
-def steady_counts(report):
+def constant_time_counts(report):
     """Nanoseconds per cell by scale and number of cells asked for at once, and what time tells."""
     rows = []
     for rate in (1, Fraction(1, 10), Fraction(1, 100), Fraction(1, 2048)):
@@ -104,16 +104,16 @@ def steady_counts(report):
                     look_up(table, low[i * n : (i + 1) * n], high[i * n : (i + 1) * n], scratch, out)
 
             found = interleaved(
-                {"quick": lambda ask=ask, c=quick: ask(c), "steady": lambda ask=ask, c=slow: ask(c)}, 21
+                {"quick": lambda ask=ask, c=quick: ask(c), "constant time": lambda ask=ask, c=slow: ask(c)}, 21
             )
-            each = [found[name] / repeats / n * 1e9 for name in ("quick", "steady")]
+            each = [found[name] / repeats / n * 1e9 for name in ("quick", "constant time")]
             rows.append(
                 [f"{float(1 / law_rate):.4g}", f"{n:,}", *(f"{one:.3g}" for one in each), f"{each[1] / each[0]:.3g}"]
             )
     report.section(
-        "Keyed counts for strangers: nanoseconds per cell",
-        "The quick way and the steady one, asked for so many cells at once; with few cells most of the time is the call itself.",
-        ["scale of the noise", "cells", "quick", "steady", "steady / quick"],
+        "Keyed counts in constant time: nanoseconds per cell",
+        "Both ways, asked for so many cells at once; with few cells most of the time is the call itself.",
+        ["scale of the noise", "cells", "quick", "constant time", "constant time / quick"],
         rows,
     )
     ids, quick, slow = keyed(1, cells=2_000_000)
@@ -122,10 +122,10 @@ def steady_counts(report):
         found = [compare(counts, ids, one, other, 60 if report.quick else 400) for counts in (quick, slow)]
         rows.append([name, *(f"{ns:.3g} ns, t = {t:.3g}" for ns, t in found)])
     report.section(
-        "Keyed counts for strangers: what time tells",
+        "Keyed counts in constant time: what time tells",
         "Two kinds of cells, asked for in turn, 512 cells at once: by how many nanoseconds per cell they differ, and Welch's t "
         "over the faster half of the times. The last line is a control: nothing tells these apart but where they are in memory.",
-        ["kinds", "quick", "steady"],
+        ["kinds", "quick", "constant time"],
         rows,
     )
 
@@ -133,4 +133,4 @@ def steady_counts(report):
 if __name__ == "__main__":
     from report import Report
 
-    steady_counts(Report(None, quick=False))
+    constant_time_counts(Report(None, quick=False))

@@ -1,0 +1,76 @@
+"""The query parameters of routes, and the error response for those that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+from starlette.datastructures import QueryParams
+
+from dpoutlier.features.category import NUMBER
+from dpoutlier.server.refusals import Refusal, cut
+
+__all__ = ["ExplainQuery", "ScoreQuery", "check_given_once", "refusal_of"]
+
+LONGEST_NUMBER = 400
+
+
+def _number(text: Any) -> Any:
+    """A number as features take it, which is less than pydantic takes: no ``1_000``."""
+    if isinstance(text, str) and (len(text) > LONGEST_NUMBER or not NUMBER.fullmatch(text)):
+        raise PydanticCustomError("number", "must be a number, such as 0.05")
+    return text
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+
+
+class ScoreQuery(BaseModel):
+    """How points are scored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    missing: Literal["error", "null"] = Field(
+        default="error", description="Points that miss a value for which the model has no cell: an error, or no score."
+    )
+    target_fpr: Number | None = Field(
+        default=None, gt=0, lt=1, description="Use the threshold for this false-positive rate, in this response only."
+    )
+    threshold: Number | None = Field(
+        default=None, description="Use this outlier score as the threshold, in this response only."
+    )
+
+    @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if self.target_fpr is not None and self.threshold is not None:
+            raise PydanticCustomError("one_threshold", "give either target_fpr or threshold, not both")
+        return self
+
+
+class ExplainQuery(BaseModel):
+    """Explanations need complete points, and have no threshold to move."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    missing: Literal["error"] = Field(default="error", description="Points must not miss a value.")
+
+
+def check_given_once(given: QueryParams) -> None:
+    """Refuse a parameter that is given twice: nobody could say which value counts."""
+    names = [name for name, _ in given.multi_items()]
+    doubled = next((name for name in names if names.count(name) > 1), None)
+    if doubled is not None:
+        raise Refusal("bad-parameter", f"the parameter {cut(doubled)} is given more than once. Give it once.")
+
+
+def refusal_of(errors: Sequence[Any]) -> Refusal:
+    """The error response for the first of pydantic's errors."""
+    first = errors[0]
+    place, text = [one for one in first["loc"] if one != "query"], first["msg"].replace("Input should", "must")
+    if first["type"] == "extra_forbidden":
+        text = f"unknown parameter {cut(place[-1])}. See /openapi.json for those that this route takes"
+    elif place:
+        text = f"{place[-1]} {text}, got {cut(first['input'])}"
+    return Refusal("bad-parameter", f"{text}.")
