@@ -106,7 +106,7 @@ def test_a_merged_forest_explains_itself_and_takes_a_threshold_on_scores_only(tm
     found = merge([forest(target_fpr=0.1).fit(rows) for rows in ROWS], people="disjoint")
     explained = found.explain(POINTS)
     assert np.allclose(explained.contributions.sum(axis=1), explained.scores - explained.typical_score)
-    with pytest.raises(ThresholdNotSetError, match="histograms of their own scores"):
+    with pytest.raises(ThresholdNotSetError, match="each part only has a histogram of its own scores"):
         found.set_threshold(target_fpr=0.1)
     with pytest.raises(ThresholdNotSetError, match="no threshold is set"):
         found.predict(POINTS)

@@ -10,7 +10,7 @@ BUGS = [
     PlantedBug(
         name="row count in the file",
         summary="Where no public number of rows is given, the true one is written into the model.",
-        function="_fitted",
+        function="fit_model",
         old="n_rows_hint=n_rows_hint",
         new="n_rows_hint=n_rows_hint or rows.number_of_rows()",
         caught_by=f"{REPLAY}::test_the_number_of_rows_is_nowhere[marginals]",
@@ -48,7 +48,7 @@ BUGS = [
     PlantedBug(
         name="refusal that depends on rows",
         summary="A fit without rows is refused, which shows whether there is anybody.",
-        function="_fitted",
+        function="fit_model",
         old="rows = open_reference(...)",
         new=(
             "rows = open_reference(...)\n"

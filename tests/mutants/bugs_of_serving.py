@@ -14,7 +14,7 @@ BUGS = [
     PlantedBug(
         name="looks that end at the first error",
         summary="One failed write of metrics, or one failed look at a file, ends the looks for the life of the worker.",
-        function="Part.look_for_ever",
+        function="PeriodicCheck.run_forever",
         old="Exception",
         new="ZeroDivisionError",
         more=(Patch("Watch._ended", "not self.stopping", "not task"),),
@@ -69,7 +69,7 @@ BUGS = [
     PlantedBug(
         name="replaced model that is tried once only",
         summary="A replaced model whose file could not be opened for the moment is never loaded.",
-        function="Shelf.refresh",
+        function="LoadedModels.refresh",
         old="time.monotonic() < again",
         new="again",
         caught_by=f"{WATCH}::test_a_model_that_could_not_be_loaded_is_tried_again[error0]",
@@ -149,7 +149,7 @@ BUGS = [
     PlantedBug(
         name="forbidden model without a name",
         summary="The entry of a query for a model that the key is not for does not say which.",
-        function="Routes._served",
+        function="server.dependencies:_served",
         old="served is not None",
         new="served is not None and key.may_use(name)",
         caught_by=f"{REFUSED}::test_a_query_for_a_forbidden_model_has_its_name[POST-/v1/models/{{}}/score]",
@@ -157,7 +157,7 @@ BUGS = [
     PlantedBug(
         name="text of a client in the audit log",
         summary="Whatever a client sends as the name of a model stands in the audit log.",
-        function="Routes._served",
+        function="server.dependencies:_served",
         old="exchange.audited = audited",
         new="exchange.audited = audited\nexchange.model = name",
         caught_by=f"{REFUSED}::test_a_query_for_a_forbidden_model_has_its_name[POST-/v1/models/{{}}/score]",
@@ -175,7 +175,7 @@ BUGS = [
     PlantedBug(
         name="secret of a key in the audit log",
         summary="The entry of a refused key has the whole key, which may be one that was only mistyped.",
-        function="Guard.tried",
+        function="Guard.known_id",
         old="self.ring.known_id(...)",
         new="...",
         caught_by=f"{REFUSED}::test_the_id_of_a_key_is_entered_only_if_there_is_such_a_key",

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,30 +32,7 @@ __all__ = ["fit_model"]
 
 
 def fit_model(reference: Any, plan: Plan) -> Model:
-    """Fit on reference rows as planned. The rows are dropped on return, and so is what was worked out while they were read."""
-    try:
-        model = _fitted(reference, plan)
-    finally:
-        _forget(plan.domain)
-    _forget(model)
-    return model
-
-
-def _forget(one: Any) -> None:
-    """Drop cached properties, also of all parts: public themselves, but which of them were needed depends on the rows."""  # (P5)
-    if isinstance(one, tuple):
-        for part in one:
-            _forget(part)
-    if not type(one).__module__.startswith("dpoutlier."):
-        return
-    for name, value in list(getattr(one, "__dict__", {}).items()):
-        if isinstance(getattr(type(one), name, None), cached_property):
-            del one.__dict__[name]
-        else:
-            _forget(value)
-
-
-def _fitted(reference: Any, plan: Plan) -> Model:
+    """Fit on reference rows as planned. The rows are dropped on return."""
     source = byte_source(plan.unsafe_seed)
     # What is impossible is refused before any row is read: with a public number of rows the partition itself, else the least.
     partition = _partition(plan, 1 if plan.n_rows_hint == "estimate" else plan.n_rows_hint)
