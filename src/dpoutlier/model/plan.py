@@ -81,7 +81,7 @@ class Plan:
     def part(self, share: Fraction) -> Cost:
         """What a share of the guarantee may cost."""
         assert self.guarantee.epsilon is not None
-        return Cost(self.guarantee.epsilon * share, self.guarantee.delta * share)
+        return self.guarantee.cost_of(self.guarantee.epsilon * share)
 
     def charge_for_bounds(self) -> Charge | None:
         """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""

@@ -9,7 +9,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
 from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, bounds_charge, noise_charge
-from dpoutlier.noise.mechanism import Cost
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee
 
@@ -89,7 +88,7 @@ def _check_bought(
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
     own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_bought}
     for charge in charges:
-        sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), Cost(charge.epsilon)
+        sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), guarantee.cost_of(charge.epsilon)
         if charge.purpose == "bounds":
             wanted = bounds_charge(cost, sensitivity)
         else:

@@ -57,6 +57,7 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
         epsilon=None if content["epsilon"] is None else rational(content["epsilon"]),
         neighbours=Neighbours(content["neighbours"]),
         rows_per_person=content["rows_per_person"],
+        delta=rational(str(content["delta"])),
         voided_by=tuple(str(reason) for reason in content["voided_by"]),
         person=_text_or_nothing(content.get("person")),
     )
