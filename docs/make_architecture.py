@@ -32,22 +32,22 @@ they treat each row by itself and keep none.
 
 | question | answer |
 |---|---|
-| Where is the noise drawn? | In `noise/`; added by `trusted/release.py`, for keyed counts by `counts/keyed.py` when asked |
-| Where are reference rows counted? | In `trusted/counts.py`, or by a query engine in `trusted/in_engine.py` |
-| Where is a CSV file read? | In `tables/`; reference rows in `tables/csv.py` |
-| Where does a value become a position? | In `features/`; `tables/` applies it to whole tables, `engines/` inside a query |
-| Where is a fit charged? | In `ledger/`, called by `trusted/open.py` before the first row is read |
-| Where is a score computed? | In `scoring/`, with loops from `kernels/` |
+| Where is the noise drawn? | `noise/laplace.py` (`DiscreteLaplace.draw`), called by `trusted/release.py`. For keyed counts `kernels/counts.py`, from a secret key, when a cell is asked for |
+| Where are reference rows counted? | `trusted/counts.py`, or a query engine through `trusted/in_engine.py` |
+| Where is a CSV file read? | `tables/csv.py`, for reference rows and for points, on the command line and in the server |
+| Where does a value become a position? | `features/lattice.py` defines it; `tables/rows.py` applies it to tables, `engines/expressions/positions.py` inside a query |
+| Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it, before `trusted/open.py` reads the first row |
+| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids |
 
 ## Where would it go?
 
 | something new | where |
 |---|---|
-| a detector | its file in `detectors/` and one line in `detectors/registry.py` |
-| a noise | one file in `noise/`, behind `Mechanism` of `noise/mechanism.py`, and one line in `noise/registry.py` |
-| an engine for lazy frames | one file in `engines/` and one line in its registry |
-| a route of the server | its route and its schema in `server/` |
-| a version of the model file | one decoder in `model/file/` |
+| a detector | its file in `detectors/` and one line in `detectors/registry.py`. New cells or a new score: also a file and a line in `partitions/` or `scoring/` |
+| a noise | one file in `noise/`, with what `Noise` of `noise/mechanism.py` asks for, and one line in `noise/registry.py` |
+| an engine for lazy frames | one file in `engines/`, with a class of `engines/base.py`, and one line in `engines/registry.py` |
+| a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. Without `RequestKey` of `server/dependencies.py` it is open to everybody |
+| a version of the model file | one module in `model/file/` and one line in `model/file/versions.py` |
 | a command | its file in `cli/` and one line in `cli/app.py` |
 
 Each brings its tests in the folder of the same name under `tests/`. A folder that is new gets a layer in `pyproject.toml`.
