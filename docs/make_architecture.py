@@ -1,4 +1,5 @@
 """Write architecture.md and architecture.svg from the import contracts and the first line of each folder's docstring."""
+# ruff: noqa: E501 - rows of a table cannot be wrapped
 
 import ast
 import tomllib

@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -237,3 +238,18 @@ def test_a_really_full_disk(tmp_path):
         assert not list(tmp_path.iterdir())
     finally:
         os.system(f"umount {tmp_path}")
+
+
+@quiet
+@pytest.mark.parametrize("missing", ["error", "cell", ["a"]])
+@pytest.mark.parametrize("categories", [None, {"b": ["x", "y", "z"]}])
+@pytest.mark.parametrize("arguments", [{}, {"max_depth": None}, {"weighted": True}, {"distance": "point"}])
+def test_whatever_a_grid_is_made_of_it_can_be_saved(missing, categories, arguments, tmp_path):
+    """A fit that cannot be saved is paid for and lost. A cell for missing values can lie as far away as the cube is wide."""
+    features = {"a": (0, 1), **({} if categories else {"b": (0, 1)})}
+    rows = pa.table({"a": [0.1, None, 0.7], "b": ["x", "y", None] if categories else [0.2, None, 0.4]})
+    detector = DPGridKNN(
+        1, features=features, categories=categories, missing=missing, bins=3, target_fpr=0.1, unsafe_seed=0, **arguments
+    ).fit(rows)
+    again = load(detector.save(tmp_path / "m"), secret=True)
+    assert again.offset_ == detector.offset_

@@ -24,7 +24,7 @@ from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["RATE_BITS", "DiscreteLaplace", "rate_costing", "rate_from_json"]
+__all__ = ["RATE_BITS", "DiscreteLaplace", "check_rate", "rate_costing", "rate_from_json"]
 
 LEAST_RATE = Fraction(1, 2**30)  # noise past a billion rows would also leave the integers of 64 bits
 MOST_RATE = Fraction(2**20)  # no noise was ever seen at exp(-1048576)
@@ -40,6 +40,12 @@ def rate_costing(epsilon: Fraction, l1: int) -> Fraction:
             "Give a larger epsilon, fewer shares of it, or a smaller rows_per_person."
         )
     return Fraction(math.floor(wanted * 2**RATE_BITS), 2**RATE_BITS)
+
+
+def check_rate(rate: Fraction) -> None:
+    """Refuse a rate that ``rate_costing`` does not give."""
+    if not (LEAST_RATE <= rate <= MOST_RATE and (rate * 2**RATE_BITS).denominator == 1):
+        raise InvalidParameterError(f"rate must be a multiple of 2**-40 in 2**-30..2**20, got {rate}.")
 
 
 def rate_from_json(content: dict[str, Any]) -> Fraction:
@@ -64,8 +70,7 @@ class DiscreteLaplace:
     words: ClassVar[str] = "discrete Laplace noise on integer counts, sampled exactly"
 
     def __post_init__(self) -> None:
-        if not (LEAST_RATE <= self.rate <= MOST_RATE and (self.rate * 2**RATE_BITS).denominator == 1):
-            raise InvalidParameterError(f"rate must be a multiple of 2**-40 in 2**-30..2**20, got {self.rate}.")
+        check_rate(self.rate)
 
     @classmethod
     def costing(cls, cost: Cost, sensitivity: Sensitivity) -> DiscreteLaplace:

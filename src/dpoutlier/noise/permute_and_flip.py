@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
 from dpoutlier.kernels.permute_and_flip import TABLE_ENDS, flip_coins
-from dpoutlier.noise.laplace import rate_costing, rate_from_json
+from dpoutlier.noise.laplace import check_rate, rate_costing, rate_from_json
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import ByteSource
 
@@ -33,6 +33,9 @@ class PermuteAndFlip:
     rate: Fraction
 
     name: ClassVar[str] = "permute-and-flip"
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
 
     @classmethod
     def costing(cls, cost: Cost, sensitivity: Sensitivity) -> "PermuteAndFlip":

@@ -160,8 +160,8 @@ class NearestCells:
             return np.append(geometric_levels(diameter * self.k * 2.0**16, octaves=26), np.inf)
         if self.distance == "point":
             return geometric_levels(diameter)
-        distances = partition.distances(self.max_depth, most=MOST_LEVELS - 1)
-        return np.append(distances / partition.unit, diameter)
+        distances = partition.distances(self.max_depth, most=MOST_LEVELS - 1) / partition.unit
+        return distances if distances[-1] == diameter else np.append(distances, diameter)
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, **asdict(self)}

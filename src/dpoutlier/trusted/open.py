@@ -56,5 +56,8 @@ def _whole(engine: LocalEngine, frame: Any) -> Any:
     """All rows as one Arrow table: where an engine gives them in another order each time, they are read once."""
     from pyarrow import concat_tables  # noqa: PLC0415 - slow to import, and only needed here
 
-    native, names = frame.to_native(), frame.collect_schema().names()
-    return in_silence(lambda: concat_tables(engine.batches(native, names), promote_options="permissive"))
+    def read() -> Any:
+        batches = engine.batches(frame.to_native(), frame.collect_schema().names())
+        return concat_tables(batches, promote_options="permissive")
+
+    return in_silence(read)
