@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
 from dpoutlier.detectors.registry import DETECTOR_NAMES
 
 if TYPE_CHECKING:
@@ -54,7 +53,6 @@ def _n_rows_hint(text: str) -> int | str:
 
 
 def fit(
-    context: typer.Context,
     reference: Annotated[
         list[Path],
         typer.Argument(
@@ -140,68 +138,67 @@ def fit(
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
-    with errors_for_people(context):
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
-        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
-        from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
-        from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
-        from dpoutlier.tables.files import file_table  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
+    from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
+    from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
+    from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier.tables.files import file_table  # noqa: PLC0415
 
-        bounds = Bounds.from_file(features)
-        assert bounds.names is not None
-        if person in bounds.names:
-            raise bad("--person", "a column that is not a feature", person)
-        if as_epsilon(epsilon) is None:
-            raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
-        own = {
-            "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
-            "depth": None if depth is None else _number_or_auto("--depth", depth),
-            "subspace": None if subspace is None else _numbers("--subspace", subspace),
-            "tree_seed": tree_seed,
-            "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
-            "k": k,
-            "weighted": True if weighted else None,
-            "distance": None if distance is None else distance.value,
-            "max_depth": max_depth,
-            "max_cells": max_cells,
-            "exhausted": None if exhausted is None else exhausted.value,
-            "counts": None if counts is None else counts.value,
-            "sparse_size": sparse_size,
-        }
-        if ledger is None and anchor is not None:
-            raise bad("--anchor", "left out, or given with --ledger", str(anchor))
-        book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
-        unfitted = chosen_detector(
-            detector.value,
-            epsilon=epsilon,
-            features=bounds,
-            n_rows_hint=_n_rows_hint(n_rows_hint),
-            neighbours=neighbours.value,
-            rows_per_person=rows_per_person,
-            person=person,
-            target_fpr=target_fpr,
-            threshold_share=threshold_share,
-            ledger=book,
-            dataset=dataset,
-        )
-        _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
-        check_target(output, overwrite=force)
-        say_if_compiling()
-        with _report_failure(book, output):
-            try_target(output)
-            table = file_table(reference, bounds.names, person)
-            with reading("reading and counting") as table.watch:
-                unfitted.fit(table)
-            path = unfitted.save(output, overwrite=force)
-            if book is not None:
-                book.settle()
-            console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
-            if book is not None:
-                console().print(f"\n{book.outcome(book.receipt)}", soft_wrap=True, markup=False)
-            console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+    bounds = Bounds.from_file(features)
+    assert bounds.names is not None
+    if person in bounds.names:
+        raise bad("--person", "a column that is not a feature", person)
+    if as_epsilon(epsilon) is None:
+        raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
+    own = {
+        "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
+        "depth": None if depth is None else _number_or_auto("--depth", depth),
+        "subspace": None if subspace is None else _numbers("--subspace", subspace),
+        "tree_seed": tree_seed,
+        "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
+        "k": k,
+        "weighted": True if weighted else None,
+        "distance": None if distance is None else distance.value,
+        "max_depth": max_depth,
+        "max_cells": max_cells,
+        "exhausted": None if exhausted is None else exhausted.value,
+        "counts": None if counts is None else counts.value,
+        "sparse_size": sparse_size,
+    }
+    if ledger is None and anchor is not None:
+        raise bad("--anchor", "left out, or given with --ledger", str(anchor))
+    book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
+    unfitted = chosen_detector(
+        detector.value,
+        epsilon=epsilon,
+        features=bounds,
+        n_rows_hint=_n_rows_hint(n_rows_hint),
+        neighbours=neighbours.value,
+        rows_per_person=rows_per_person,
+        person=person,
+        target_fpr=target_fpr,
+        threshold_share=threshold_share,
+        ledger=book,
+        dataset=dataset,
+    )
+    _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
+    check_target(output, overwrite=force)
+    say_if_compiling()
+    with _report_failure(book, output):
+        try_target(output)
+        table = file_table(reference, bounds.names, person)
+        with reading("reading and counting") as table.watch:
+            unfitted.fit(table)
+        path = unfitted.save(output, overwrite=force)
+        if book is not None:
+            book.settle()
+        console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
+        if book is not None:
+            console().print(f"\n{book.outcome(book.receipt)}", soft_wrap=True, markup=False)
+        console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.errors import Command
 from dpoutlier.cli.fit import Neighbours
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Unit(StrEnum):
     PERSON = "person"
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def create(
     path: File,
     dataset: Annotated[str, typer.Option(help="Name of the data set. Rows of the same people go under the same name.")],
@@ -69,35 +69,34 @@ def create(
 
     Example: dpoutlier ledger create budget.ledger --dataset patients --epsilon 3 --anchor /mnt/other-disk/budget.anchor
     """
-    with errors_for_people():
-        from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
-        if epsilon is None and part_of is None:
-            raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
-        if epsilon is not None and part_of is not None:
-            raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
-        given: dict[str, Any] = {
-            "epsilon": epsilon,
-            "neighbours": neighbours.value,
-            "unit": unit.value,
-            "rows_per_person": rows_per_person,
-            "person": person,
-            "part_of": part_of,
-        }
-        check_budget(dataset, **given)
-        new = not path.exists()
-        if new and part_of is not None:
-            raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
-        opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
-        opened.open_budget(dataset, **given)
-        if new:
-            _advise_on_anchor(path, anchor)
-        _print_balances(opened)
+    if epsilon is None and part_of is None:
+        raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
+    if epsilon is not None and part_of is not None:
+        raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "neighbours": neighbours.value,
+        "unit": unit.value,
+        "rows_per_person": rows_per_person,
+        "person": person,
+        "part_of": part_of,
+    }
+    check_budget(dataset, **given)
+    new = not path.exists()
+    if new and part_of is not None:
+        raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
+    opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
+    opened.open_budget(dataset, **given)
+    if new:
+        _advise_on_anchor(path, anchor)
+    _print_balances(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def show(
     path: File,
     plan: Annotated[
@@ -110,29 +109,28 @@ def show(
 
     Example: dpoutlier ledger show budget.ledger --plan 0.25
     """
-    with errors_for_people():
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
-        each = None if plan is None else as_epsilon(plan)
-        if plan is not None and each is None:
-            raise bad("--plan", "finite", plan)
-        opened = Ledger(path, anchor=anchor)
-        if as_json:
-            import json  # noqa: PLC0415
+    each = None if plan is None else as_epsilon(plan)
+    if plan is not None and each is None:
+        raise bad("--plan", "finite", plan)
+    opened = Ledger(path, anchor=anchor)
+    if as_json:
+        import json  # noqa: PLC0415
 
-            balances = [_as_json(balance, each) for balance in opened.balances()]
-            told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
-            typer.echo(json.dumps(told, indent=2))
-            return
-        _print_balances(opened, each)
-        _print_charges(opened)
-        print_anchors(opened)
+        balances = [_as_json(balance, each) for balance in opened.balances()]
+        told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
+        typer.echo(json.dumps(told, indent=2))
+        return
+    _print_balances(opened, each)
+    _print_charges(opened)
+    print_anchors(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def charge(
     path: File,
     dataset: Annotated[str, typer.Option(help="Name of the data set.")],
@@ -144,15 +142,14 @@ def charge(
 
     Example: dpoutlier ledger charge budget.ledger --dataset patients --epsilon 0.5 --note "table 3 of the report of 2025"
     """
-    with errors_for_people():
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened = Ledger(path, anchor=anchor)
-        opened.charge(dataset, epsilon, note)
-        _print_balances(opened)
+    opened = Ledger(path, anchor=anchor)
+    opened.charge(dataset, epsilon, note)
+    _print_balances(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def verify(
     path: File,
     models: Annotated[
@@ -171,40 +168,39 @@ def verify(
 
     Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
-    with errors_for_people():
-        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-        from dpoutlier.cli.paid import check_models  # noqa: PLC0415
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
+    from dpoutlier.cli.paid import check_models  # noqa: PLC0415
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened, out = Ledger(path, anchor=anchor), console()
-        number, last = opened.verify(head=head)
-        held, remarks = check_models(opened, models or [])
-        told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
-        told += ["the head given"] if head is not None else []
-        told += ["the anchor"] if opened.has_anchor() else []
-        if as_json:
-            import json  # noqa: PLC0415
+    opened, out = Ledger(path, anchor=anchor), console()
+    number, last = opened.verify(head=head)
+    held, remarks = check_models(opened, models or [])
+    told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
+    told += ["the head given"] if head is not None else []
+    told += ["the anchor"] if opened.has_anchor() else []
+    if as_json:
+        import json  # noqa: PLC0415
 
-            content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
-            typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
-            return
-        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
-        print_anchors(opened)
-        for remark in remarks:
-            out.print(remark, soft_wrap=True, markup=False)
-        if told:
-            out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
-        else:
-            out.print(
-                "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
-                style="yellow",
-                soft_wrap=True,
-            )
-        out.print(f"Head: {last}", soft_wrap=True, highlight=False)
+        content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
+        typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
+        return
+    out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+    print_anchors(opened)
+    for remark in remarks:
+        out.print(remark, soft_wrap=True, markup=False)
+    if told:
+        out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
+    else:
+        out.print(
+            "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
+            style="yellow",
+            soft_wrap=True,
+        )
+    out.print(f"Head: {last}", soft_wrap=True, highlight=False)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def anchor(
     path: File,
     new: Annotated[Path, typer.Argument(help="The new anchor, a file that does not exist yet.")],
@@ -220,17 +216,16 @@ def anchor(
 
     Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
     """
-    with errors_for_people():
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened = Ledger(path, anchor=old)
-        opened.move_anchor(new, lost=lost)
-        console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
-        _advise_on_anchor(path, new)
+    opened = Ledger(path, anchor=old)
+    opened.move_anchor(new, lost=lost)
+    console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
+    _advise_on_anchor(path, new)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def export(
     path: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="All entries, .csv or .json.")],
@@ -241,23 +236,18 @@ def export(
 
     Example: dpoutlier ledger export budget.ledger -o budget.csv
     """
-    with errors_for_people():
-        from dpoutlier._atomic import write_aside  # noqa: PLC0415
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier._atomic import write_aside  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.progress import console  # noqa: PLC0415
+    from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        ways = {".csv": as_csv, ".json": as_json}
-        if output.suffix.lower() not in ways:
-            raise bad("--output", "a .csv or .json file", str(output))
-        content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
-        write_aside(output, lambda stream: _write(stream, content), overwrite=force)
-        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
-
-
-def _write(stream: IO[bytes], content: bytes) -> None:
-    stream.write(content)
+    ways = {".csv": as_csv, ".json": as_json}
+    if output.suffix.lower() not in ways:
+        raise bad("--output", "a .csv or .json file", str(output))
+    content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
+    write_aside(output, lambda stream: stream.write(content), overwrite=force)
+    console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
 
 def _as_json(balance: "Balance", each: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
 from dpoutlier.cli.fit import Detector, Neighbours
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ NUMBERS = {"noise", "rows", "AUROC", "control"}
 
 
 def plan(
-    context: typer.Context,
     n_rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit, such as 0.5 or 1/3.")],
@@ -34,30 +32,29 @@ def plan(
 
     Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    with errors_for_people(context):
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
-        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
+    from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
-        bounds = Bounds.from_file(features)
-        exact = as_epsilon(epsilon)
-        if exact is None:
-            raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
-        assert bounds.names is not None
-        say_if_compiling()
-        with working("simulating"):
-            advice = advise(
-                n_rows,
-                len(bounds.names),
-                float(exact),
-                name=detector.value,
-                bounds=bounds,
-                neighbours=neighbours.value,
-                rows_per_person=rows_per_person,
-            )
-        _print(advice)
+    bounds = Bounds.from_file(features)
+    exact = as_epsilon(epsilon)
+    if exact is None:
+        raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
+    assert bounds.names is not None
+    say_if_compiling()
+    with working("simulating"):
+        advice = advise(
+            n_rows,
+            len(bounds.names),
+            float(exact),
+            name=detector.value,
+            bounds=bounds,
+            neighbours=neighbours.value,
+            rows_per_person=rows_per_person,
+        )
+    _print(advice)
 
 
 def _print(advice: "Advice") -> None:

@@ -7,8 +7,6 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
-
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -35,7 +33,6 @@ class Missing(StrEnum):
 
 
 def score(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
     points: Annotated[
         list[Path],
@@ -76,37 +73,34 @@ def score(
 
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
-    with errors_for_people(context):
-        from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-        from dpoutlier.tables.paths import format_of  # noqa: PLC0415
+    from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
+    from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
+    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+    from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
-        if target_fpr is not None and threshold is not None:
-            raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
-        if output is not None:
-            format_of(output)
-            check_output(output, overwrite=force)
-        detector = open_model(model, url, key_file, ca, n_jobs)
-        if target_fpr is not None or threshold is not None:
-            detector.set_threshold(target_fpr=target_fpr, score=threshold)
-        if url is None:
-            say_if_compiling()
+    if target_fpr is not None and threshold is not None:
+        raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
+    if output is not None:
+        format_of(output)
+        check_output(output, overwrite=force)
+    detector = open_model(model, url, key_file, ca, n_jobs)
+    if target_fpr is not None or threshold is not None:
+        detector.set_threshold(target_fpr=target_fpr, score=threshold)
+    if url is None:
+        say_if_compiling()
 
-        def score_all(scoring: "ScoresPoints") -> ScoreResult:
-            return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
+    def score_all(scoring: "ScoresPoints") -> ScoreResult:
+        return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
 
-        if hasattr(detector, "_retry_on_replaced_model"):
-            scored = detector._retry_on_replaced_model(score_all)
-        else:
-            scored = score_all(detector)
-        if url is None and not detector.publishable:
-            console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
-        if top:
-            _print_top(scored)
-        if output is not None:
-            console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+    retry = getattr(detector, "_retry_on_replaced_model", None)
+    scored = score_all(detector) if retry is None else retry(score_all)
+    if url is None and not detector.publishable:
+        console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
+    if top:
+        _print_top(scored)
+    if output is not None:
+        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
 
 
 class OutlyingPoint(NamedTuple):

@@ -131,14 +131,14 @@ def _key(content: dict[str, Any]) -> Key:
 def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int = 90, metrics: bool = False) -> str:
     """Add a key to the file, which is made if there is none, and return it: it is shown this once and stored nowhere."""
     if not models and not metrics:
-        raise bad("--models", "ids of models separated by commas, or '*' for all", ",".join(models))
+        raise bad("models", "ids of models separated by commas, or '*' for all", ",".join(models))
     for model in models:
         if model != EVERY and not MODEL_NAME.fullmatch(model):
-            raise bad("--models", "ids of models (letters, digits, . _ -), or '*' for all", model)
+            raise bad("models", "ids of models (letters, digits, . _ -), or '*' for all", model)
     if not 1 <= days <= MOST_DAYS:
-        raise bad("--days", f"a whole number from 1 to {MOST_DAYS}", days)
+        raise bad("days", f"a whole number from 1 to {MOST_DAYS}", days)
     if not label.isprintable() or len(label) > LONGEST_LABEL:
-        raise bad("--label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
+        raise bad("label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
     with _changing(path) as keys:
         if len(keys) >= MOST_KEYS:
             raise InvalidParameterError(f"{path} holds {MOST_KEYS} keys; start another file.")
