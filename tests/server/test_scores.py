@@ -240,7 +240,9 @@ def test_explanations_are_those_of_the_library(app, models):
             assert one["outlier_score"] == wanted.scores[i]
             assert bits(one["contributions"]) == wanted.contributions[i].tobytes()
             assert one["note"] == wanted.note(i)
+            assert one["region_note"] == (wanted._region_note(i) if name == "grid" else None)
             assert one["counterfactual"] == str(wanted.counterfactual(i))
+            assert one["reached"] == wanted.counterfactual(i).reached
             assert [row["feature"] for row in one["rows"]] == [rank[0] for rank in wanted.ranking(i)]
             for row in one["rows"]:
                 j = wanted.features.index(row["feature"])

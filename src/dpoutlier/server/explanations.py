@@ -41,7 +41,9 @@ def _one(found: Explanation, point: int, points: Points, outside: bool, label: i
         "outside_bounds": outside,
         "prediction": label,
         "note": found.note(point),
+        "region_note": None if found.k is None else found._region_note(point),  # noqa: SLF001 - one text for both sides
         "counterfactual": None if counterfactual is None else str(counterfactual),
+        "reached": None if counterfactual is None else counterfactual.reached,
         "contributions": found.contributions[point].tolist(),
         "empty": [_share(share) for share in found.empty[point].tolist()],
         "rows": [_row(found, point, points, *ranked) for ranked in found.ranking(point)],
