@@ -40,7 +40,7 @@ def serve(
     from importlib.util import find_spec  # noqa: PLC0415 - --help must not wait for it
 
     from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+    from dpoutlier.exceptions import InvalidParameterError, MissingExtraError  # noqa: PLC0415
 
     if keys is not None and open_:
         raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
@@ -50,9 +50,9 @@ def serve(
         )
     absent = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
     if absent:
-        raise InvalidParameterError(
-            f"the server needs what is not installed ({', '.join(absent)}): pip install 'dpoutlier[server]', or "
-            "'.[server]' where its source is."
+        raise MissingExtraError(
+            f"the server needs what is not installed ({', '.join(absent)}).",
+            remedy="pip install 'dpoutlier[server]', or '.[server]' where its source is.",
         )
     from dpoutlier.server.models import named_models  # noqa: PLC0415
     from dpoutlier.server.run import serve as run  # noqa: PLC0415

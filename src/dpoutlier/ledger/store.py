@@ -155,7 +155,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             _check_kind(connection, path)
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may quote bytes of a damaged file
-        locked = "locked" in str(error)
+        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
         hint = f"another process has held it for {WAIT:g} seconds" if locked else str(error)
         raise _SQLiteFailedError(f"{path} cannot be used as a ledger: {hint}.") from None
 

@@ -142,12 +142,6 @@ class Served:
             self._scorers[nulls, threshold] = found
         return found
 
-    def threshold_for(self, target_fpr: float) -> float:
-        """The threshold for a false-positive rate; free of privacy cost."""
-        found = self.model.with_target_fpr(target_fpr).threshold
-        assert found is not None
-        return found
-
     def _summary(self) -> ModelSummary:
         statement, histogram = self.model.privacy_statement(), self.model.score_histogram
         return ModelSummary(
@@ -207,8 +201,8 @@ class LoadedModels:
         self.served: dict[str, Served] = {}
         self.stamps: dict[str, Stamp | None] = {}
         self.missing: set[str] = set()
-        self.failed: dict[str, tuple[float, str]] = {}
-        """When a file that could not be loaded is tried again, and what was wrong with it."""
+        self.failed: dict[str, tuple[float, type[Exception] | None]] = {}
+        """When a file that could not be loaded is tried again, and the type of its error."""
 
     def load_all(self) -> None:
         for name, path in self.settings.models:
@@ -225,10 +219,10 @@ class LoadedModels:
         """
         stamp = stamp_of(path)
         if stamp is None:
-            known = name in self.missing
+            new = name not in self.missing
             self.missing.add(name)
-            return None if known else MISSING
-        again, known_text = self.failed.get(name, (math.inf, ""))
+            return MISSING if new else None
+        again, known = self.failed.get(name, (math.inf, None))
         if stamp == self.stamps[name] and name not in self.missing and time.monotonic() < again:
             return None
         self.missing.discard(name)
@@ -236,7 +230,7 @@ class LoadedModels:
         try:
             self.served[name] = Served.load(name, path, self.settings)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
-            self.failed[name] = (time.monotonic() + RETRY, str(error))
-            return error if changed or str(error) != known_text else None
+            self.failed[name] = (time.monotonic() + RETRY, type(error))
+            return error if changed or type(error) is not known else None
         self.failed.pop(name, None)
         return LOADED
