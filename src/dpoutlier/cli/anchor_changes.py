@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from dpoutlier.cli.progress import console
+from dpoutlier.cli.progress import say
 from dpoutlier.ledger.ledger import Ledger
 
 __all__ = ["anchors_as_json", "print_anchors"]
@@ -31,6 +31,6 @@ def print_anchors(opened: Ledger) -> None:
         when = f"Entry {one.number}, {(one.time or '')[:16].replace('T', ' ')}"
         when = "Not recorded yet; the next entry will record it" if one.number is None else when
         style = None if one.how == "moved" else "yellow"
-        console().print(f"{when}: {told}", style=style, soft_wrap=True, markup=False, highlight=False)
+        say(f"{when}: {told}", style=style)
     if any(one.how != "moved" for one in changes):
-        console().print(NOT_CHECKED, style="yellow", soft_wrap=True, markup=False, highlight=False)
+        say(NOT_CHECKED, style="yellow")

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpoutlier.cli.progress import console, say, say_if_compiling, share_done, working
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -50,7 +52,6 @@ def audit(
     from dpoutlier._validate import bad  # noqa: PLC0415
     from dpoutlier.audit.report import verdict, write_audit  # noqa: PLC0415
     from dpoutlier.audit.run import FULL, QUICK, run_audit  # noqa: PLC0415
-    from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
     from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
     begin = perf_counter()
@@ -76,7 +77,7 @@ def audit(
         noise = "Noise of the operating system" if seed is None else f"Noise from the seed {seed}"
         page = write_audit(findings, out, noise, perf_counter() - begin, _described(cases, quick=quick))
     console().print(_table(findings))
-    console().print(f"\n{verdict(findings)}\n\nReport: {page}", soft_wrap=True, markup=False)
+    say(f"\n{verdict(findings)}\n\nReport: {page}")
     if any(one.refuted for one in findings):
         raise typer.Exit(REFUTED)
 

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpoutlier.cli.progress import console, say, say_if_compiling
+from dpoutlier.exceptions import PointsError
+
 if TYPE_CHECKING:
     from dpoutlier.explain.explanation import Explanation
 
@@ -37,8 +40,6 @@ def explain(
     from dpoutlier._validate import bad  # noqa: PLC0415
     from dpoutlier.cli.files import read_points  # noqa: PLC0415
     from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
-    from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
 
     if output is not None:
         if output.suffix.lower() not in {".png", ".svg"}:
@@ -67,14 +68,12 @@ def explain(
         from dpoutlier.explain.plots import explanation_figure  # noqa: PLC0415
 
         explanation_figure(output, found, given, number, top)
-        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+        say(f"Wrote {output}")
 
 
 def _print(found: "Explanation", given: dict[str, object], number: int, top: int) -> None:
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     table = found.to_table(top=top, name=f"row {number}", given=given)
     table.caption = None  # it may be wider than the table
-    out = console()
-    out.print(table)
-    out.print(found.note(top=top), style="dim", soft_wrap=True, markup=False)
+    console().print(table)
+    say(found.note(top=top), style="dim")

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.cli.progress import say, say_if_compiling
+
 __all__ = ["export"]
 
 
@@ -21,8 +23,7 @@ def export(
 
     Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
     """
-    from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.detectors.load import load  # noqa: PLC0415
+    from dpoutlier.detectors.load import load  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
     detector = load(
@@ -33,4 +34,4 @@ def export(
     if sql is None:
         typer.echo(f"{query};")
         return
-    console().print(f"Wrote {output} and {sql}", soft_wrap=True, markup=False)
+    say(f"Wrote {output} and {sql}")

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpoutlier.cli.progress import console, say, working
+from dpoutlier.exceptions import InvalidParameterError
+
 if TYPE_CHECKING:
     from dpoutlier.tables.draft import Drafted
 
@@ -62,8 +65,6 @@ def features(
     from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier._validate import bad  # noqa: PLC0415
     from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
-    from dpoutlier.cli.progress import console, working  # noqa: PLC0415
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
     from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
 
     if not (public or schema):
@@ -76,17 +77,15 @@ def features(
     text = to_toml(lines, sample.name, from_schema=schema)
     write_aside(output, lambda stream: stream.write(text.encode()), overwrite=force)
     _print(lines)
-    console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+    say(f"Wrote {output}")
     of_schema = OF_FIRST_LINE if sample.suffix.lower() == ".csv" else OF_SCHEMA
     warning = (of_schema if schema else OF_SAMPLE).format(path=sample, output=output)
-    console(stderr=True).print(warning, style="bold yellow", soft_wrap=True, markup=False)
+    say(warning, style="bold yellow", stderr=True)
 
 
 def _print(lines: list["Drafted"]) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     table = Table("column", "kind", "drafted as")
     for line in lines:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpoutlier.cli.progress import reading, say, say_if_compiling
 from dpoutlier.detectors.registry import DETECTOR_NAMES
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
@@ -139,8 +141,7 @@ def fit(
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
     from dpoutlier._validate import bad  # noqa: PLC0415
-    from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
+    from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
     from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
     from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
@@ -195,10 +196,10 @@ def fit(
         path = unfitted.save(output, overwrite=force)
         if book is not None:
             book.settle()
-        console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
+        say(str(unfitted.privacy_statement()))
         if book is not None:
-            console().print(f"\n{book.outcome(book.receipt)}", soft_wrap=True, markup=False)
-        console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+            say(f"\n{book.outcome(book.receipt)}")
+        say(f"\nWrote {path}")
 
 
 @contextmanager
@@ -208,19 +209,16 @@ def _report_failure(book: "Ledger | None", output: Path) -> Iterator[None]:
         yield
     except BaseException:
         if book is not None:
-            from dpoutlier.cli.progress import console  # noqa: PLC0415
-
             outcome = book.outcome(book.tried)
             if book.tried is not None:
                 outcome += f" {_model_of(book.tried, output)}"
             with suppress(OSError):  # the first error is the one to report
-                console(stderr=True).print(outcome, soft_wrap=True, markup=False)
+                say(outcome, stderr=True)
         raise
 
 
 def _model_of(receipt: "Receipt", output: Path) -> str:
     """Whether the model of a charge is in its file. An older model may have the same name."""
-    from dpoutlier.exceptions import DpoutlierError  # noqa: PLC0415
     from dpoutlier.model.file import load_model, targets  # noqa: PLC0415
 
     for target in targets(output):
@@ -232,8 +230,6 @@ def _model_of(receipt: "Receipt", output: Path) -> str:
 
 def _set_own(detector: Any, own: dict[str, Any]) -> None:
     """Set the arguments of one detector only. Refuse what this one does not take."""
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-
     foreign = [name for name in own if name not in detector.get_params()]
     if foreign:
         raise InvalidParameterError(

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.cli.progress import say
+
 __all__ = ["inspect"]
 
 
@@ -17,8 +19,7 @@ def inspect(
 
     Example: dpoutlier inspect model.dpo
     """
-    from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.detectors.read import read_model  # noqa: PLC0415
+    from dpoutlier.detectors.read import read_model  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
     found = read_model(model, secret=model.name.endswith(SECRET_SUFFIX))
@@ -31,7 +32,7 @@ def inspect(
         content = {"statement": statement.to_dict(), "partition": found.partition.to_json(), "scoring": scoring}
         typer.echo(json.dumps(content, indent=2))
         return
-    console().print(str(statement), soft_wrap=True, markup=False)
-    console().print("\nScoring", soft_wrap=True)
+    say(str(statement))
+    say("\nScoring")
     for name, value in {**found.partition.to_json(), **scoring}.items():
-        console().print(f"  {name:<24}{value}", soft_wrap=True, markup=False)
+        say(f"  {name:<24}{value}")

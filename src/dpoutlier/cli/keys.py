@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from dpoutlier.cli.errors import Command
+from dpoutlier.cli.progress import console
 
 __all__ = ["keys"]
 
@@ -47,7 +48,6 @@ def show(file: File) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.server.keys import day, read_keys  # noqa: PLC0415
 
     table = Table()

@@ -8,6 +8,8 @@ import typer
 
 from dpoutlier.cli.errors import Command
 from dpoutlier.cli.fit import Neighbours
+from dpoutlier.cli.progress import console, say
+from dpoutlier.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.budgets import Balance
@@ -70,7 +72,6 @@ def create(
     Example: dpoutlier ledger create budget.ledger --dataset patients --epsilon 3 --anchor /mnt/other-disk/budget.anchor
     """
     from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
     if epsilon is None and part_of is None:
@@ -170,10 +171,9 @@ def verify(
     """
     from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
     from dpoutlier.cli.paid import check_models  # noqa: PLC0415
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-    opened, out = Ledger(path, anchor=anchor), console()
+    opened = Ledger(path, anchor=anchor)
     number, last = opened.verify(head=head)
     held, remarks = check_models(opened, models or [])
     told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
@@ -185,19 +185,18 @@ def verify(
         content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
         typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
         return
-    out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
+    say(f"{number} entries, chained without a gap.")
     print_anchors(opened)
     for remark in remarks:
-        out.print(remark, soft_wrap=True, markup=False)
+        say(remark)
     if told:
-        out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
+        say(f"Holds what is known by {', '.join(told)}.")
     else:
-        out.print(
+        say(
             "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
             style="yellow",
-            soft_wrap=True,
         )
-    out.print(f"Head: {last}", soft_wrap=True, highlight=False)
+    say(f"Head: {last}")
 
 
 @ledger.command(cls=Command)
@@ -216,12 +215,11 @@ def anchor(
 
     Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
     """
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
     opened = Ledger(path, anchor=old)
     opened.move_anchor(new, lost=lost)
-    console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
+    say(f"{path} has its anchor in {new} from now on.")
     _advise_on_anchor(path, new)
 
 
@@ -238,7 +236,6 @@ def export(
     """
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
     from dpoutlier._validate import bad  # noqa: PLC0415
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
@@ -247,7 +244,7 @@ def export(
         raise bad("--output", "a .csv or .json file", str(output))
     content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
     write_aside(output, lambda stream: stream.write(content), overwrite=force)
-    console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+    say(f"Wrote {output}")
 
 
 def _as_json(balance: "Balance", each: Any) -> dict[str, Any]:
@@ -292,16 +289,15 @@ def _advise_on_anchor(path: Path, anchor: Path | None) -> None:
     """Say so if an old copy of the ledger could be put back unnoticed."""
     if anchor is not None and anchor.resolve().parent != path.resolve().parent:
         return
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-    console(stderr=True).print(
+    say(
         "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that you note "
         "elsewhere (dpoutlier ledger verify)."
         if anchor is None
         else "The anchor is in the folder of the ledger: who puts an old copy of the folder back takes both back, and nothing "
         "shows. Move it to another disk (dpoutlier ledger anchor).",
         style="yellow",
-        soft_wrap=True,
+        stderr=True,
     )
 
 
@@ -309,7 +305,6 @@ def _print_balances(opened: "Ledger", each: Any = None) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
 
     table = Table(title="Budgets", title_justify="left")
@@ -338,8 +333,6 @@ def _print_balances(opened: "Ledger", each: Any = None) -> None:
 def _print_charges(opened: "Ledger") -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     charges = _charges(opened)
     if not charges:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.cli.progress import say
+
 __all__ = ["merge"]
 
 
@@ -24,12 +26,11 @@ def merge(
 
     Example: dpoutlier merge a.dpo b.dpo --people disjoint -o all
     """
-    from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415
+    from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.model.file import check_target  # noqa: PLC0415
 
     check_target(output, overwrite=force)
     found = merged(models, people=people or "")
     path = found.save(output, overwrite=force)
-    console().print(str(found.privacy_statement()), soft_wrap=True, markup=False)
-    console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+    say(str(found.privacy_statement()))
+    say(f"\nWrote {path}")

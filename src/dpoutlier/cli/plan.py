@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpoutlier.cli.fit import Detector, Neighbours
+from dpoutlier.cli.progress import console, say, say_if_compiling, working
 
 if TYPE_CHECKING:
     from dpoutlier.detectors.simulate import Advice, Outlook
@@ -33,8 +34,7 @@ def plan(
     Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
     from dpoutlier._validate import bad  # noqa: PLC0415
-    from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
+    from dpoutlier.detectors.simulate import advise  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
@@ -60,9 +60,6 @@ def plan(
 def _print(advice: "Advice") -> None:
     from rich.table import Table  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
-
-    out = console()
     title = (
         f"{advice.n_rows:,} rows, {advice.n_features} features, epsilon {advice.epsilon:g}: expected on made-up data"
     )
@@ -84,14 +81,13 @@ def _print(advice: "Advice") -> None:
             _verdict(advice, found),
         )
     table.add_row("k-NN", "not private", "", "", f"{advice.plain:.3f}", "", "")
-    out.print(table)
-    out.print(
+    console().print(table)
+    say(
         "noise: scale of the noise of a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
         style="dim",
-        soft_wrap=True,
     )
     for line in _sentences(advice):
-        out.print(line, soft_wrap=True, markup=False)
+        say(line)
 
 
 def _verdict(advice: "Advice", found: "Outlook") -> str:

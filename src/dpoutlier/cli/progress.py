@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "points_done", "reading", "say_if_compiling", "share_done", "working"]
+__all__ = ["console", "points_done", "reading", "say", "say_if_compiling", "share_done", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - --help must not wait for it
 
     return Console(stderr=stderr, highlight=False)
+
+
+def say(text: str, style: str | None = None, *, stderr: bool = False) -> None:
+    """Print a text as it is: lines are not cut at the width of the terminal, and brackets are no markup."""
+    console(stderr=stderr).print(text, style=style, soft_wrap=True, markup=False)
 
 
 def say_if_compiling() -> None:

@@ -7,6 +7,9 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from dpoutlier.cli.progress import console, points_done, say, say_if_compiling
+from dpoutlier.exceptions import InvalidParameterError, PointsError
+
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
@@ -75,8 +78,6 @@ def score(
     """
     from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
-    from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
     from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
     if target_fpr is not None and threshold is not None:
@@ -100,7 +101,7 @@ def score(
     if top:
         _print_top(scored)
     if output is not None:
-        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+        say(f"Wrote {output}")
 
 
 class OutlyingPoint(NamedTuple):
@@ -185,8 +186,6 @@ def _scored_batches(
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import points_done  # noqa: PLC0415
-
     with points_done("scoring") as show:
         for batch in source:
             table, (before, after) = batch.table, batch.share
@@ -204,8 +203,6 @@ def _scored_batches(
 
 def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
     """The columns to add; an error says in which file, and what can be done here."""
-    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
-
     try:
         return scorer.arrow(features, first)
     except PointsError as error:
@@ -218,8 +215,6 @@ def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table",
 def _print_top(scored: ScoreResult) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     out, (top, source, added, features) = console(), scored
     places = ["file", "row"] if len(source.files) > 1 else ["row"]

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from dpoutlier.exceptions import InvalidParameterError, MissingExtraError
+
 __all__ = ["serve"]
 
 
@@ -40,7 +42,6 @@ def serve(
     from importlib.util import find_spec  # noqa: PLC0415 - --help must not wait for it
 
     from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
-    from dpoutlier.exceptions import InvalidParameterError, MissingExtraError  # noqa: PLC0415
 
     if keys is not None and open_:
         raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
