@@ -1,8 +1,7 @@
 """``dpoutlier features``: a public sample or column names in, a draft of the features file out."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,12 +29,6 @@ OF_FIRST_LINE = (
 )
 
 
-class Missing(StrEnum):
-    SEEN = "seen"
-    ALL = "all"
-    NONE = "none"
-
-
 def features(
     sample: Annotated[Path, typer.Argument(help="A public sample, CSV or Parquet; never the reference rows.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Features file to write, .toml.")] = Path(
@@ -48,11 +41,11 @@ def features(
         bool, typer.Option("--schema", help="Read only the names of the columns, and draft lines to fill in.")
     ] = False,
     missing: Annotated[
-        Missing,
+        Literal["seen", "all", "none"],
         typer.Option(
             help="Which features get a cell for missing values: those with missing values in the sample, all, or none."
         ),
-    ] = Missing.SEEN,
+    ] = "seen",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing features file.")] = False,
 ) -> None:
     """Draft a features file from a public sample, or from column names alone.
@@ -73,7 +66,7 @@ def features(
         raise bad("--output", "a .toml file", str(output))
     check_output(output, overwrite=force)
     with working("reading"):
-        lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing.value)
+        lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing)
     text = to_toml(lines, sample.name, from_schema=schema)
     write_aside(output, lambda stream: stream.write(text.encode()), overwrite=force)
     _print(lines)

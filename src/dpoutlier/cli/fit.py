@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,31 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 
+Neighbours = Literal["add-or-remove-one", "replace-one"]
+
+
 class Detector(StrEnum):
     AUTO = "auto"
     vars().update({name.upper(): name for name in DETECTOR_NAMES})
-
-
-class Neighbours(StrEnum):
-    ADD_OR_REMOVE_ONE = "add-or-remove-one"
-    REPLACE_ONE = "replace-one"
-
-
-class Counts(StrEnum):
-    AUTO = "auto"
-    DENSE = "dense"
-    KEYED = "keyed"
-    SPARSE = "sparse"
-
-
-class Distance(StrEnum):
-    CELL = "cell"
-    POINT = "point"
-
-
-class Exhausted(StrEnum):
-    OUTLYING = "outlying"
-    AS_PRINTED = "as-printed"
 
 
 def _n_rows_hint(text: str) -> int | str:
@@ -80,7 +61,7 @@ def fit(
     threshold_share: Annotated[float, typer.Option(help="Share of epsilon for the threshold.")] = 0.05,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    ] = "add-or-remove-one",
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
     person: Annotated[
         str | None,
@@ -100,7 +81,7 @@ def fit(
     k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 by default.")] = None,
     weighted: Annotated[bool, typer.Option("--weighted", help="Grid: weighted k-NN.")] = False,
     distance: Annotated[
-        Distance | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
+        Literal["cell", "point"] | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
     ] = None,
     max_depth: Annotated[
         int | None, typer.Option(help="Grid: most steps from the point's own cell; -1 for no limit.")
@@ -109,10 +90,11 @@ def fit(
         int | None, typer.Option(help="Grid: most cells to visit for one point; no limit with sparse.")
     ] = None,
     exhausted: Annotated[
-        Exhausted | None, typer.Option(help="Grid: score of a point for which k rows were not gathered.")
+        Literal["outlying", "as-printed"] | None,
+        typer.Option(help="Grid: score of a point for which k rows were not gathered."),
     ] = None,
     counts: Annotated[
-        Counts | None,
+        Literal["auto", "dense", "keyed", "sparse"] | None,
         typer.Option(
             help="Grid: dense counts can be published; keyed counts fit any grid and are secret; sparse counts fit any grid, drop "
             "small counts, and can be published."
@@ -162,11 +144,11 @@ def fit(
         "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
         "k": k,
         "weighted": True if weighted else None,
-        "distance": None if distance is None else distance.value,
+        "distance": distance,
         "max_depth": max_depth,
         "max_cells": max_cells,
-        "exhausted": None if exhausted is None else exhausted.value,
-        "counts": None if counts is None else counts.value,
+        "exhausted": exhausted,
+        "counts": counts,
         "sparse_size": sparse_size,
     }
     if ledger is None and anchor is not None:
@@ -177,7 +159,7 @@ def fit(
         epsilon=epsilon,
         features=bounds,
         n_rows_hint=_n_rows_hint(n_rows_hint),
-        neighbours=neighbours.value,
+        neighbours=neighbours,
         rows_per_person=rows_per_person,
         person=person,
         target_fpr=target_fpr,

@@ -1,8 +1,7 @@
 """``dpoutlier ledger``: the privacy budget of data sets."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -31,11 +30,6 @@ Anchor = Annotated[
 ]
 
 
-class Unit(StrEnum):
-    ROW = "row"
-    PERSON = "person"
-
-
 @ledger.command(cls=Command)
 def create(
     path: File,
@@ -43,8 +37,8 @@ def create(
     epsilon: Annotated[str | None, typer.Option(help="The most that all fits on it may ever cost, such as 3.")] = None,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
-    unit: Annotated[Unit, typer.Option(help="Whom epsilon protects.")] = Unit.ROW,
+    ] = "add-or-remove-one",
+    unit: Annotated[Literal["row", "person"], typer.Option(help="Whom epsilon protects.")] = "row",
     rows_per_person: Annotated[
         int | None,
         typer.Option(help="Unit person: the most rows that anyone has; without it fits need --person."),
@@ -80,8 +74,8 @@ def create(
         raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
     given: dict[str, Any] = {
         "epsilon": epsilon,
-        "neighbours": neighbours.value,
-        "unit": unit.value,
+        "neighbours": neighbours,
+        "unit": unit,
         "rows_per_person": rows_per_person,
         "person": person,
         "part_of": part_of,

@@ -23,7 +23,7 @@ def plan(
     detector: Annotated[Detector, typer.Option(help="What would be fitted.")] = Detector.AUTO,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    ] = "add-or-remove-one",
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
 ) -> None:
     """See what a fit would find, before any data is touched.
@@ -51,7 +51,7 @@ def plan(
             float(exact),
             name=detector.value,
             bounds=bounds,
-            neighbours=neighbours.value,
+            neighbours=neighbours,
             rows_per_person=rows_per_person,
         )
     _print(advice)

@@ -1,9 +1,8 @@
 """``dpoutlier score``: points in, scores out."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -28,11 +27,8 @@ UNSCORED = (
 )
 
 
-class Missing(StrEnum):
-    """What to do with a point that misses a value."""
-
-    error = "error"
-    null = "null"
+Missing = Literal["error", "null"]
+"""What to do with a point that misses a value."""
 
 
 def score(
@@ -56,7 +52,7 @@ def score(
     missing: Annotated[
         Missing,
         typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score."),
-    ] = Missing.error,
+    ] = "error",
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
     url: Annotated[
@@ -159,7 +155,7 @@ def _run(
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, feature_columns  # noqa: PLC0415
 
-    scorer, domain = batch_scorer(detector, missing=missing.value), detector._fitted_domain()
+    scorer, domain = batch_scorer(detector, missing=missing), detector._fitted_domain()
     source = Points(points, domain)
     features = feature_columns(list(source.schema.names), scorer, where=str(source.files[0]))
     scored = ScoreResult(top, source, scorer.names, features if domain.names else [])
