@@ -25,15 +25,15 @@ from dpoutlier.model.file import PUBLIC_SUFFIX
 from dpoutlier.model.model import Model
 from dpoutlier.privacy.guarantee import Neighbours, as_epsilon
 
-__all__ = ["Configuration", "Same", "configuration_of_file", "coordinates", "made_rows"]
+__all__ = ["Configuration", "configuration_of_file", "coordinates", "made_rows"]
 
 NOT_THESE = ("ledger", "dataset", "unsafe_seed", "n_jobs")
 """Arguments that an audit sets itself: it spends no budget, since its rows are made up."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Configuration:
-    """A detector by name, with arguments.
+    """A detector by name, with arguments. Configurations with the same text are equal.
 
     Parameters
     ----------
@@ -52,6 +52,16 @@ class Configuration:
     n_features: int = 1
     engine: str | None = field(default=None, repr=False)
     stored: str = field(default="float64", repr=False)
+
+    @cached_property
+    def _text(self) -> str:
+        return repr((self, self.engine, self.stored))
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and other._text == self._text
 
     @property
     def epsilon(self) -> Fraction:
@@ -107,20 +117,6 @@ class Configuration:
         nobody = self.table(np.empty((0, self.n_features)), np.empty(0, np.int64))
         model: Model = self.fit(nobody, unsafe_seed).model_
         return model
-
-
-class Same:
-    """A configuration by what it says, for whatever is worked out once for all that say the same."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
-        self.text = repr((configuration, configuration.engine, configuration.stored))
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.text == self.text
 
 
 def made_rows(domain: Domain, places: NDArray[np.float64], person: str | None, people: NDArray[np.int64]) -> Any:

@@ -15,13 +15,12 @@ from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.events import PRACTICE
 from dpoutlier.audit.evidence import log_ratios_of_counts
 from dpoutlier.audit.files import folder_in_memory, open_file
-from dpoutlier.audit.scores import Code, way
+from dpoutlier.audit.scores import code_for, way
 from dpoutlier.audit.seeds import seed_of
 from dpoutlier.audit.worlds import MOST_ROWS, cells_of, crowd_for, made_points
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import CellIds
-from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
 __all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
@@ -134,29 +133,15 @@ def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
 def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
     """Logarithms of counts, worked out again from the scores on the way from each canary's place to its other place."""
     model: Model = fitted.model_
-    assert isinstance(model.scorer, LogCounts)
     chains = way(canaries.places[:, 0], canaries.places[:, 1])
     points = made_points(canaries.configuration, chains.reshape(-1, chains.shape[2]))
-    code = _code_for(model, canaries.crowd, canaries.configuration.rows_per_person)
+    code = code_for(model, canaries.crowd, canaries.configuration.rows_per_person)
     noisy, known = code.counts(fitted.outlier_scores(points).reshape(chains.shape[:2]))
     here, there = (
         np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.configuration.rows_per_person, 0)
     )
     ratios = np.where(known[..., np.newaxis], log_ratios_of_counts(model, noisy, here, there), 0.0).sum(axis=1)
     return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.configuration.replaces else ratios[:, 0])
-
-
-_codes: dict[tuple[Any, ...], Code] = {}
-
-
-def _code_for(model: Model, crowd: int, rows_each: int) -> Code:
-    """The last one is kept: all fits of a case share it."""
-    assert isinstance(model.scorer, LogCounts)
-    key = (model.scorer, model.noise_laws, model.partition, crowd, rows_each)
-    if key not in _codes:
-        _codes.clear()
-        _codes[key] = Code(model, model.scorer, crowd, rows_each)
-    return _codes[key]
 
 
 def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:
