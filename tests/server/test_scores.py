@@ -297,7 +297,7 @@ def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
     app = loaded_app(
         models=(("a", str(DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
     )
-    served, seen = app.state.worker.models.get("a"), []
+    served, seen = app.state.worker.models.served["a"], []
     of_columns = type(served.scorer()).of_columns
 
     class Watched:
@@ -359,18 +359,18 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
 
 def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
     from dpoutlier.server import metrics
-    from dpoutlier.server.models import Served
+    from dpoutlier.server.models import LoadedModel
     from dpoutlier.server.watch import check_models
 
     path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     content = path.read_bytes()
     app = loaded_app(models=(("a", str(path)),))
-    shelf = app.state.worker.models
+    models = app.state.worker.models
 
     def look():
         capfd.readouterr()
         for _ in range(3):
-            check_models(shelf)
+            check_models(models)
         events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
         assert status == 200
@@ -391,7 +391,7 @@ def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tm
     def burst(*_):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(Served, "load", burst)
+    monkeypatch.setattr(LoadedModel, "load", burst)
     path.write_bytes(content)
     (odd,), current = look()
     assert (odd["event"], odd["error"], odd["message"], current) == (

@@ -9,13 +9,13 @@ from pydantic_core import to_json
 
 from dpoutlier.detectors.scores import labels_of
 from dpoutlier.explain.explanation import Explanation
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points
 
 __all__ = ["explanations_body"]
 
 
-def explanations_body(served: Served, points: Points, values: Any) -> bytes:
+def explanations_body(served: LoadedModel, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
     found = served.detector.explain(values)
     outside = served.domain.outside(points.columns)

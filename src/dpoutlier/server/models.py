@@ -31,7 +31,7 @@ from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, Mod
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["LOADED", "MISSING", "LoadedModels", "Served", "named_models", "number", "prepared"]
+__all__ = ["LOADED", "MISSING", "LoadedModel", "LoadedModels", "named_models", "number", "prepared"]
 
 MOST_SCORERS = 64
 WARM_ROWS = 3
@@ -86,7 +86,7 @@ def number(value: float | None) -> float | Infinite | None:
     return "inf" if value > 0 else "-inf"
 
 
-class Served:
+class LoadedModel:
     """One model: its description, and what scores with it."""
 
     def __init__(self, name: str, model: Model, settings: Settings) -> None:
@@ -100,7 +100,7 @@ class Served:
         self.detail = self._detail(settings).model_dump_json().encode()
 
     @classmethod
-    def load(cls, name: str, path: str, settings: Settings) -> Served:
+    def load(cls, name: str, path: str, settings: Settings) -> LoadedModel:
         """Read, check and warm a model."""
         model = read_model(path, secret=True)
         if model.guarantee.private and not model.publishable and not settings.secret_models:
@@ -194,11 +194,11 @@ def _middle_row(domain: Domain) -> list[Any]:
 
 
 class LoadedModels:
-    """All models of a server. ``get`` gives what a request goes on with, also if the file is replaced meanwhile."""
+    """All models of a server. A request keeps the model that it found here, also if the file is replaced meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.served: dict[str, Served] = {}
+        self.served: dict[str, LoadedModel] = {}
         self.stamps: dict[str, Stamp | None] = {}
         self.missing: set[str] = set()
         self.failed: dict[str, tuple[float, type[Exception] | None]] = {}
@@ -207,10 +207,7 @@ class LoadedModels:
     def load_all(self) -> None:
         for name, path in self.settings.models:
             self.stamps[name] = stamp_of(path)
-            self.served[name] = Served.load(name, path, self.settings)
-
-    def get(self, name: str) -> Served | None:
-        return self.served.get(name)
+            self.served[name] = LoadedModel.load(name, path, self.settings)
 
     def refresh(self, name: str, path: str) -> str | Exception | None:
         """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each once; the old model stays.
@@ -228,7 +225,7 @@ class LoadedModels:
         self.missing.discard(name)
         changed, self.stamps[name] = stamp != self.stamps[name], stamp
         try:
-            self.served[name] = Served.load(name, path, self.settings)
+            self.served[name] = LoadedModel.load(name, path, self.settings)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
             self.failed[name] = (time.monotonic() + RETRY, type(error))
             return error if changed or type(error) is not known else None

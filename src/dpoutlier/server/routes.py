@@ -22,7 +22,7 @@ from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.dependencies import ModelToQuery, ModelToShow, RequestKey, exchange_of, note_route
 from dpoutlier.server.explanations import explanations_body
 from dpoutlier.server.json_points import json_points
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import ExplainQuery, ScoreQuery
 from dpoutlier.server.points import Points, missing_value
 from dpoutlier.server.refusals import Refusal
@@ -212,7 +212,7 @@ async def explain(request: Request, served: ModelToQuery, query: Annotated[Expla
     return Response(content, media_type="application/json")
 
 
-def _points(kind: str, body: bytes, served: Served, most_rows: int, most_bytes: int) -> Points:
+def _points(kind: str, body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) -> Points:
     if kind == "arrow":
         return arrow_points(body, served, most_rows, most_bytes)
     if kind == "csv":
@@ -220,7 +220,7 @@ def _points(kind: str, body: bytes, served: Served, most_rows: int, most_bytes: 
     return json_points(body, served.domain, most_rows)
 
 
-def _threshold_for(served: Served, target_fpr: float) -> float | None:
+def _threshold_for(served: LoadedModel, target_fpr: float) -> float | None:
     try:
         return served.model.with_target_fpr(target_fpr).threshold
     except DpoutlierError as error:
