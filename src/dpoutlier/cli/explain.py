@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpoutlier.cli.model_source import CaFile, KeyFile, ModelOrId, open_model
 from dpoutlier.cli.progress import console, say, say_if_compiling
 from dpoutlier.exceptions import PointsError
 
@@ -15,7 +16,7 @@ __all__ = ["explain"]
 
 
 def explain(
-    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
+    model: ModelOrId,
     points: Annotated[Path, typer.Argument(help="Points, CSV or Parquet.")],
     row: Annotated[int, typer.Option(help="Row to explain, counted from 0; by default the most outlying one.")] = -1,
     top: Annotated[int, typer.Option(min=1, help="How many features to print.")] = 10,
@@ -24,10 +25,8 @@ def explain(
     url: Annotated[
         str | None, typer.Option(help="Address of a server that explains, such as https://host:8765.")
     ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
-    ] = None,
-    ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
+    key_file: KeyFile = None,
+    ca: CaFile = None,
 ) -> None:
     """Show which features make a point outlying and what would be usual instead, free of privacy cost.
 
@@ -39,7 +38,6 @@ def explain(
     from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier._validate import bad  # noqa: PLC0415
     from dpoutlier.cli.files import read_points  # noqa: PLC0415
-    from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
 
     if output is not None:
         if output.suffix.lower() not in {".png", ".svg"}:

@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from dpoutlier.cli.model_source import CaFile, KeyFile, ModelOrId, open_model
 from dpoutlier.cli.progress import console, points_done, say, say_if_compiling
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 
@@ -32,7 +33,7 @@ Missing = Literal["error", "null"]
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
+    model: ModelOrId,
     points: Annotated[
         list[Path],
         typer.Argument(
@@ -59,10 +60,8 @@ def score(
         str | None,
         typer.Option(help="Address of a server that scores, such as https://host:8765. The output is the same."),
     ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
-    ] = None,
-    ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
+    key_file: KeyFile = None,
+    ca: CaFile = None,
 ) -> None:
     """Score points with a model, free of privacy cost. Files may be larger than memory.
 
@@ -73,7 +72,6 @@ def score(
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
     from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
     from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
     if target_fpr is not None and threshold is not None:
