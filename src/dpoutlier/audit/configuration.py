@@ -85,8 +85,8 @@ class Configuration:
         return self.model().counts.kind
 
     @cached_property
-    def buys_cells(self) -> bool:
-        """Whether the cells of a fit follow from something that it buys: bounds, or a number of rows."""
+    def estimates_cells(self) -> bool:
+        """Whether the cells of a fit follow from something that it estimates with epsilon: bounds, or a number of rows."""
         return not {charge.purpose for charge in self.model().charges}.isdisjoint(("bounds", "number of rows"))
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
@@ -101,7 +101,7 @@ class Configuration:
             return self.estimator(unsafe_seed).fit(rows)
 
     def domain(self) -> Domain:
-        """With the outer range where bounds are bought."""
+        """With the outer range where bounds are private."""
         declared = Bounds.of(
             self.arguments["features"], self.arguments.get("categories"), self.arguments.get("missing", "error")
         )
@@ -140,7 +140,7 @@ def _column(domain: Domain, j: int, places: NDArray[np.float64]) -> Any:
 
 
 def coordinates(domain: Domain, j: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places between 0 and 1 as values of feature j, within the outer range if its bounds are bought; a level i is ``i + 1/2``."""
+    """Places between 0 and 1 as values of feature j, within the outer range if its bounds are private; a level i is ``i + 1/2``."""
     category = domain.category(j)
     if category is not None:
         return np.minimum(np.floor(places * len(category.levels)), len(category.levels) - 1) + 0.5

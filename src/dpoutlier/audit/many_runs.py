@@ -57,19 +57,19 @@ class _Attacker:
 
     def __init__(self, configuration: Configuration) -> None:
         self.worlds, self.changed, self.questions = _known(configuration)
-        self.moves = configuration.buys_cells
+        self.moves = configuration.estimates_cells
 
     def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, tuple[int, int]]:
         """Evidence, and a label for the counts and for all else."""
         model: Model = fitted.model_
         changed = self.worlds.changed(model) if self.moves else self.changed
-        bought = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
+        estimated = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
         if channel == SCORES:
             questions = questions_for(self.worlds, model) if self.moves else self.questions
             scores = fitted.outlier_scores(questions.points)
-            return questions.evidence(model, scores), (_label(scores), bought)
+            return questions.evidence(model, scores), (_label(scores), estimated)
         if channel == COUNTS:
-            seen, rest = noisy_counts(model.counts, changed.ids), bought
+            seen, rest = noisy_counts(model.counts, changed.ids), estimated
         else:
             opened = open_file(fitted.save(path, overwrite=True))
             seen, rest = opened.look_up(changed.ids), opened.rest

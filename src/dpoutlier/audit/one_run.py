@@ -1,4 +1,4 @@
-"""One fit tells much: thousands of canaries at once, each in the data or not by a coin of its own, and guesses of the coins."""
+"""One fit with thousands of canaries: a coin decides whether each is in the data, and the attacker guesses the coins."""
 
 from __future__ import annotations
 
@@ -153,9 +153,9 @@ def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:
     n = math.ceil(len(fits) * PRACTICE) if len(fits) > 1 else 0
     practice, counted = fits[:n], _joined(fits[n:])
     strong = _worth_a_guess(_joined(practice), (len(fits) - n) / n) if n else 0.0
-    told = (np.abs(counted.evidence) >= strong) & (counted.evidence != 0)
-    made = int(told.sum())
-    right = int(((counted.evidence > 0) == counted.coins)[told].sum())
+    guessed = (np.abs(counted.evidence) >= strong) & (counted.evidence != 0)
+    made = int(guessed.sum())
+    right = int(((counted.evidence > 0) == counted.coins)[guessed].sum())
     if not made:
         return 0.0, 0.0, 0
     reported, certain = (float(epsilon_of_guesses(right, made, error)) for error in (REPORTED, CERTAIN))
@@ -172,8 +172,8 @@ def _worth_a_guess(practice: Guesses, more: float) -> float:
     right = (practice.evidence > 0) == practice.coins
     best, found = -1.0, 0.0
     for least in np.unique(strength[strength > 0]).tolist():
-        told = right[strength >= least]
-        share, made = (told.sum() + 1) / (len(told) + 2), len(told) * more
+        guessed = right[strength >= least]
+        share, made = (guessed.sum() + 1) / (len(guessed) + 2), len(guessed) * more
         bound = float(epsilon_of_guesses(share * made, made, PRUDENCE))
         if bound > best:
             best, found = bound, least - 1e-9

@@ -130,11 +130,11 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
         for world in (0, 1):
             yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
-    if case.one.buys_cells:  # where canaries would lie is not known beforehand
+    if case.one.estimates_cells:  # where canaries would lie is not known beforehand
         return
     coins = coins_for(case, effort)
-    told_by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
-    for configuration, by_score, own in ((case.one, False, told_by_counts), (case.by_score, True, (SCORES,))):
+    by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
+    for configuration, by_score, own in ((case.one, False, by_counts), (case.by_score, True, (SCORES,))):
         if configuration is not None:
             wanted = min(effort.canaries, coins)
             room = len(_canaries(configuration, wanted, by_score=by_score).places) if by_score else wanted // 3

@@ -53,7 +53,7 @@ def _plain(worlds: Worlds) -> Questions:
     """The smaller the score at the place, the more rows are there."""
     points = made_points(worlds.configuration, np.stack([worlds.place, worlds.other]))
 
-    def evidence(model: Model, scores: NDArray[np.float64]) -> float:  # noqa: ARG001 - what was bought is on another scale
+    def evidence(model: Model, scores: NDArray[np.float64]) -> float:  # noqa: ARG001 - an estimated threshold is on another scale
         return float(scores[1] * worlds.configuration.replaces - scores[0])
 
     return Questions(points, evidence)
@@ -104,7 +104,7 @@ class Code:
     """Counts from scores that are sums of logarithms.
 
     Between two points of a chain one cell changes, so that their scores differ by two logarithms of whole numbers. Logarithms are
-    kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly tells both counts.
+    kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly gives both counts.
     Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by nothing; if that is
     so at one step, the score of the first point itself tells which they are.
     """

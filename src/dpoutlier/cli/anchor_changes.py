@@ -1,4 +1,4 @@
-"""Changes of a ledger's anchor, as ``show`` and ``verify`` tell them."""
+"""Changes of a ledger's anchor, as ``show`` and ``verify`` print them."""
 
 from dataclasses import asdict
 from typing import Any
@@ -27,10 +27,10 @@ def print_anchors(opened: Ledger) -> None:
     """A line for each change, and what it means where the old anchor was not asked."""
     changes = opened.anchor_changes()
     for one in changes:
-        told = HOW[one.how].format(old=one.old or "none", new=one.new)
+        change = HOW[one.how].format(old=one.old or "none", new=one.new)
         when = f"Entry {one.number}, {(one.time or '')[:16].replace('T', ' ')}"
         when = "Not recorded yet; the next entry will record it" if one.number is None else when
         style = None if one.how == "moved" else "yellow"
-        say(f"{when}: {told}", style=style)
+        say(f"{when}: {change}", style=style)
     if any(one.how != "moved" for one in changes):
         say(NOT_CHECKED, style="yellow")

@@ -117,8 +117,8 @@ def show(
         import json  # noqa: PLC0415
 
         balances = [_as_json(balance, each) for balance in opened.balances()]
-        told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
-        typer.echo(json.dumps(told, indent=2))
+        content = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
+        typer.echo(json.dumps(content, indent=2))
         return
     _print_balances(opened, each)
     _print_charges(opened)
@@ -170,21 +170,21 @@ def verify(
     opened = Ledger(path, anchor=anchor)
     number, last = opened.verify(head=head)
     held, remarks = check_models(opened, models or [])
-    told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
-    told += ["the head given"] if head is not None else []
-    told += ["the anchor"] if opened.has_anchor() else []
+    known_by = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
+    known_by += ["the head given"] if head is not None else []
+    known_by += ["the anchor"] if opened.has_anchor() else []
     if as_json:
         import json  # noqa: PLC0415
 
-        content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
+        content = {"entries": number, "head": last, "known_by": known_by, "remarks": remarks}
         typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
         return
     say(f"{number} entries, chained without a gap.")
     print_anchors(opened)
     for remark in remarks:
         say(remark)
-    if told:
-        say(f"Holds what is known by {', '.join(told)}.")
+    if known_by:
+        say(f"Holds what is known by {', '.join(known_by)}.")
     else:
         say(
             "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",

@@ -38,7 +38,7 @@ DUMMY = hashlib.sha256(b"no key has this").hexdigest()
 
 @dataclass(frozen=True)
 class Key:
-    """What a key permits. Times are seconds since 1970; the secret itself is known to nobody but its bearer."""
+    """What a key permits. Times are seconds since 1970; only the bearer knows the secret itself."""
 
     id: str
     label: str
@@ -62,7 +62,7 @@ class Key:
 
 
 OPEN = Key("open", "", DUMMY, (EVERY,), metrics=True, created=0, expires=2**62)
-"""Whoever asks a server that is open to all."""
+"""The key of every request to a server that is open to all."""
 
 
 class KeyRing:
@@ -187,7 +187,7 @@ def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
 
 
 def _lock(path: Path) -> int:
-    """The file that is locked while keys are changed. Whoever owns the folder must be able to open it, also if root made it."""
+    """The file that is locked while keys are changed. The owner of the folder must be able to open it, also if root made it."""
     place, flags = path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         lock = os.open(place, flags | os.O_CREAT | os.O_EXCL, 0o600)

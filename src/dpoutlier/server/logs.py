@@ -44,7 +44,7 @@ def _line(content: dict[str, Any]) -> bytes:
 
 def flush() -> None:
     """Write what waits, in whole lines and pieces that lines of other workers do not mix with."""
-    with _lock, suppress(OSError):  # nobody reads it any more
+    with _lock, suppress(OSError):  # the reader has gone
         while _waiting:
             piece = _waiting.pop(0) + b"\n"
             while _waiting and len(piece) + len(_waiting[0]) < WHOLE:

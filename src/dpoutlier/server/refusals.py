@@ -1,4 +1,4 @@
-"""What a server does not do, in the one shape that all its errors have."""
+"""Error responses, which all have the same form."""
 
 from __future__ import annotations
 
