@@ -28,7 +28,9 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         raise _exists(path)
 
 
-def write_aside(path: Path, write: Callable[[IO[bytes]], None], *, overwrite: bool = False, mode: int = 0o644) -> Path:
+def write_aside(
+    path: Path, write: Callable[[IO[bytes]], object], *, overwrite: bool = False, mode: int = 0o644
+) -> Path:
     """Call ``write`` on a new file beside ``path`` and rename it when it is complete and on disk.
 
     Raises OutputExistsError if ``path`` exists and ``overwrite`` is false, also when it appears in the meantime.
@@ -58,7 +60,7 @@ def try_output(path: Path, size: int) -> None:
 
 
 @contextmanager
-def _written_aside(path: Path, write: Callable[[IO[bytes]], None], mode: int) -> Iterator[Path]:
+def _written_aside(path: Path, write: Callable[[IO[bytes]], object], mode: int) -> Iterator[Path]:
     """A complete file beside ``path``, on disk; removed at the end if it is still there."""
     aside = None
     try:

@@ -36,7 +36,7 @@ def test_no_claim_is_refuted(case):
     assert {one.channel for one in findings} == (
         {"counts", "scores"} if case.counts == "keyed" else {"counts", "scores", "file"}
     )
-    assert {one.method for one in findings} == ({MANY} if case.one.buys_cells else {MANY, ONE})
+    assert {one.method for one in findings} == ({MANY} if case.one.estimates_cells else {MANY, ONE})
     assert not [one for one in findings if one.refuted]
 
 

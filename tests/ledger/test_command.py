@@ -115,9 +115,10 @@ def test_export(folder, kind):
     ("arguments", "message"),
     [
         (("--dataset", "x"), "--epsilon is missing"),
-        (("--dataset", "x", "--epsilon", "-1"), "epsilon must be"),
+        (("--dataset", "x", "--epsilon", "-1"), "--epsilon must be"),
         (("--dataset", "x", "--epsilon", "1", "--part-of", "y"), "exclude each other"),
         (("--dataset", "x", "--part-of", "y"), "does not exist yet"),
+        (("--dataset", "x", "--epsilon", "1", "--rows-per-person", "3"), "--rows-per-person must be left out"),
         (("--dataset", "x", "--epsilon", "1", "--rows-per-person", "3"), "--unit person"),
         (("--dataset", "x", "--epsilon", "1", "--anchor", "b.ledger"), "another file"),
         (("--dataset", "x", "--epsilon", "1", "--anchor", "no/where"), "there is no folder"),

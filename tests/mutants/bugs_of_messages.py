@@ -41,8 +41,8 @@ BUGS = [
         name="size of the data in the progress bar",
         summary="The bar shows bytes done and bytes in all besides their share, and by that about how many rows there are.",
         function="reading",
-        old="columns = ...",
-        new='columns = TextColumn(text), BarColumn(), TaskProgressColumn(), TextColumn("{task.completed} of {task.total} bytes")',
+        old="_bar(...)",
+        new='_bar(text, BarColumn(), TaskProgressColumn(), "{task.completed} of {task.total} bytes")',
         caught_by="tests/cli/test_commands.py::test_a_terminal_shows_the_share_of_bytes_read_in_each_pass",
     ),
     PlantedBug(

@@ -176,6 +176,7 @@ def test_what_is_not_usual_is_not_called_so_and_ranges_are_short(visit, key):
         "outside_bounds": False,
         "prediction": -1,
         "note": "What features add. Empty: share of the cells.",
+        "reached": False,
         "counterfactual": "age 119.1396 to 119.1849 instead of 182 would bring the score from 9 to 3.25",
         "rows": rows,
     }
@@ -193,8 +194,11 @@ def test_what_is_not_usual_is_not_called_so_and_ranges_are_short(visit, key):
     expect(page.locator("#explanation .instead")).to_have_text(said)
     expect(page.locator("#explanation .note")).to_have_text("What features add.")
     rows[:] = [row | {"then": None} for row in rows[1:3]]  # as of a grid
-    for note, words in (("Instead: the nearest region.", "usual:"), ("No region near gathers 5 rows.", "lowest at")):
-        explained["note"] = note
+    for note, reached, words in (
+        ("Instead: the nearest region.", True, "usual:"),
+        ("No region near gathers 5 rows.", False, "lowest at"),
+    ):
+        explained |= {"note": note, "reached": reached}
         page.click("#explanation-close")
         page.click("#table-body tr:first-child td.score")
         expect(page.locator(".reason-instead")).to_have_text([f"{words} 31.23 to 40", f"{words} m"])

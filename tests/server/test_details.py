@@ -101,6 +101,15 @@ def test_every_answer_has_the_whole_policy(app):
         assert headers["referrer-policy"] == "no-referrer"
 
 
+def test_pages_come_whole_whatever_range_is_asked_for(app):
+    whole = call(app, "GET", "/static/page.css")[2]
+    for given in ("bytes=0-3", "bytes=9999999-", "nonsense"):
+        status, headers, answer = call(app, "GET", "/static/page.css", headers={"Range": given})
+        assert (status, answer) == (200, whole)
+        assert "accept-ranges" not in headers
+    assert json.loads(call(app, "GET", "/static/none.css")[2])["error"]["code"] == "not-found"
+
+
 def test_a_refused_head_request_has_no_body(app):
     status, headers, answer = call(app, "HEAD", "/v1/models/none")
     assert (status, answer) == (404, b"")

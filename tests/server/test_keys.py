@@ -66,6 +66,7 @@ def test_the_command_line_makes_lists_and_revokes(file):
     ):
         refused = runner.invoke(program, ["keys", "create", str(file), *bad])
         assert refused.exit_code == 2, bad
+        assert f"{bad[-2]} must be" in refused.stderr
     assert runner.invoke(program, ["keys", "revoke", str(file), "nobody"]).exit_code == 2
     assert runner.invoke(program, ["keys", "list", str(file.with_name("none"))]).exit_code == 2
     file.write_text("{}")

@@ -20,7 +20,7 @@ from dpoutlier import DPGridKNN, load
 from dpoutlier.counts.constant_time import SteadyCounts
 from dpoutlier.detectors.merge import release_id
 from dpoutlier.server.audit_log import verify
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.settings import Settings
 from server_process import ServerProcess, fitted, kill, make_key, running_server
 
@@ -476,7 +476,7 @@ def test_one_worker_over_tls(folder, tmp_path):
 @pytest.mark.slow
 def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
     keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
-    served = Served.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
+    served = LoadedModel.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
     assert type(served.model.counts) is SteadyCounts
     assert type(served.scorer().detector.model_.counts) is SteadyCounts
     assert type(served.detector.model_.counts) is SteadyCounts

@@ -240,7 +240,9 @@ def test_explanations_are_those_of_the_library(app, models):
             assert one["outlier_score"] == wanted.scores[i]
             assert bits(one["contributions"]) == wanted.contributions[i].tobytes()
             assert one["note"] == wanted.note(i)
+            assert one["region_note"] == (wanted._region_note(i) if name == "grid" else None)
             assert one["counterfactual"] == str(wanted.counterfactual(i))
+            assert one["reached"] == wanted.counterfactual(i).reached
             assert [row["feature"] for row in one["rows"]] == [rank[0] for rank in wanted.ranking(i)]
             for row in one["rows"]:
                 j = wanted.features.index(row["feature"])
@@ -295,7 +297,7 @@ def test_fast_bodies_do_not_make_slow_ones_short_work(tmp_path):
     app = loaded_app(
         models=(("a", str(DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a"))),)
     )
-    served, seen = app.state.worker.models.get("a"), []
+    served, seen = app.state.worker.models.served["a"], []
     of_columns = type(served.scorer()).of_columns
 
     class Watched:
@@ -357,18 +359,18 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
 
 def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
     from dpoutlier.server import metrics
-    from dpoutlier.server.models import Served
+    from dpoutlier.server.models import LoadedModel
     from dpoutlier.server.watch import check_models
 
     path = DPMarginals(1, features=(0, 1), bins=3).fit(np.zeros((50, 1))).save(tmp_path / "a")
     content = path.read_bytes()
     app = loaded_app(models=(("a", str(path)),))
-    shelf = app.state.worker.models
+    models = app.state.worker.models
 
     def look():
         capfd.readouterr()
         for _ in range(3):
-            check_models(shelf)
+            check_models(models)
         events = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
         status = call(app, "POST", "/v1/models/a/score", headers={"Content-Type": "text/csv"}, body=b"x\n1\n")[0]
         assert status == 200
@@ -389,7 +391,7 @@ def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tm
     def burst(*_):
         raise ZeroDivisionError("unforeseen")
 
-    monkeypatch.setattr(Served, "load", burst)
+    monkeypatch.setattr(LoadedModel, "load", burst)
     path.write_bytes(content)
     (odd,), current = look()
     assert (odd["event"], odd["error"], odd["message"], current) == (

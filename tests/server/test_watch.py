@@ -19,7 +19,7 @@ from dpoutlier.server.app import create_app
 from dpoutlier.server.guard import MOST_AGE, Guard
 from dpoutlier.server.keys import create_key, revoke_key
 from dpoutlier.server.metrics import Tally, tally
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.watch import PeriodicCheck
@@ -69,7 +69,7 @@ def test_after_too_many_files_keys_and_models_are_looked_at_again(tmp_path):
         assert until(lambda: status(new) == 200)
         assert {status(old) for _ in range(12)} == {401}
         assert status(stays) == 200
-        fresh = Served.load("b", str(tmp_path / "b.dpo"), Settings(())).release
+        fresh = LoadedModel.load("b", str(tmp_path / "b.dpo"), Settings(())).release
         assert until(lambda: json.loads(server.request("GET", "/v1/models/b", key=new).data)["release"] == fresh)
         assert until(lambda: status(None, "/readyz") == 200)
         assert server.request("POST", "/v1/models/a/score", key=new, headers=JSON, body=ONE).status == 200
@@ -310,6 +310,7 @@ def test_a_log_that_cannot_be_written_never_raises():
 def test_what_could_not_be_counted_is_counted_later(monkeypatch):
     from dpoutlier.server import metrics
 
+    monkeypatch.delenv(metrics.FOLDER, raising=False)  # a test of a start may have left it
     counted, real = Tally(), metrics.SECONDS.labels
     for _ in range(3):
         counted.answered("/watched", 200, 0.3)
@@ -351,22 +352,22 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path, monkeypatch, 
     from dpoutlier.server import models as module
 
     fitted(tmp_path, "a.dpo")
-    shelf, real = loaded_app(models=(("a", str(tmp_path / "a.dpo")),)).state.worker.models, Served.load
-    before = shelf.get("a").release
+    models, real = loaded_app(models=(("a", str(tmp_path / "a.dpo")),)).state.worker.models, LoadedModel.load
+    before = models.served["a"].release
     fitted(tmp_path, "a.dpo", 5)
 
     def failing(*_):
         raise error
 
-    monkeypatch.setattr(Served, "load", failing)
-    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is error
-    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is None
-    monkeypatch.setattr(Served, "load", real)
-    assert shelf.refresh("a", str(tmp_path / "a.dpo")) is None  # not at every look
+    monkeypatch.setattr(LoadedModel, "load", failing)
+    assert models.refresh("a", str(tmp_path / "a.dpo")) is error
+    assert models.refresh("a", str(tmp_path / "a.dpo")) is None
+    monkeypatch.setattr(LoadedModel, "load", real)
+    assert models.refresh("a", str(tmp_path / "a.dpo")) is None  # not at every look
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + module.RETRY + 1)
-    assert shelf.refresh("a", str(tmp_path / "a.dpo")) == module.LOADED
-    assert shelf.get("a").release != before
+    assert models.refresh("a", str(tmp_path / "a.dpo")) == module.LOADED
+    assert models.served["a"].release != before
 
 
 def test_a_supervisor_that_cannot_start_a_worker_tries_again(monkeypatch, capfd):

@@ -27,7 +27,7 @@ class Case:
     many: Configuration
     one: Configuration
     by_score: Configuration | None = None
-    """Where canaries are told by scores, if not where they are told by counts."""
+    """Where canaries are recognised by scores, if not where they are recognised by counts."""
     teeth: bool = True
     """Whether bounds of at least half of epsilon are expected, between the epsilons of ``TEETH``."""
 
@@ -80,7 +80,7 @@ def _specials(common: dict[str, Any]) -> Iterator[Case]:
     # Ids are read, and rows past the cap are left out.
     yield _grid("grid, people by id", {**common, "rows_per_person": 2, "person": "id"})
     bought = {"n_rows_hint": "estimate", "target_fpr": 0.1, "threshold_share": 0.25}
-    # So large a crowd that the number of rows lies well above its noise: what is bought is at least 1.
+    # So large a crowd that the number of rows lies well above its noise: the estimate is at least 1.
     everything = Configuration("grid", {**common, "k": 200, "bins": "auto", **bought})
     yield Case("grid, rows and threshold bought", everything, everything, teeth=False)
     bounds = {"features": PrivateBounds(outer=(0, 1), share=0.5)}

@@ -25,15 +25,15 @@ from dpoutlier.model.file import PUBLIC_SUFFIX
 from dpoutlier.model.model import Model
 from dpoutlier.privacy.guarantee import Neighbours, as_epsilon
 
-__all__ = ["Configuration", "Same", "configuration_of_file", "coordinates", "made_rows"]
+__all__ = ["Configuration", "configuration_of_file", "coordinates", "made_rows"]
 
 NOT_THESE = ("ledger", "dataset", "unsafe_seed", "n_jobs")
 """Arguments that an audit sets itself: it spends no budget, since its rows are made up."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Configuration:
-    """A detector by name, with arguments.
+    """A detector by name, with arguments. Configurations with the same text are equal.
 
     Parameters
     ----------
@@ -52,6 +52,16 @@ class Configuration:
     n_features: int = 1
     engine: str | None = field(default=None, repr=False)
     stored: str = field(default="float64", repr=False)
+
+    @cached_property
+    def _text(self) -> str:
+        return repr((self, self.engine, self.stored))
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Configuration) and other._text == self._text
 
     @property
     def epsilon(self) -> Fraction:
@@ -75,8 +85,8 @@ class Configuration:
         return self.model().counts.kind
 
     @cached_property
-    def buys_cells(self) -> bool:
-        """Whether the cells of a fit follow from something that it buys: bounds, or a number of rows."""
+    def estimates_cells(self) -> bool:
+        """Whether the cells of a fit follow from something that it estimates with epsilon: bounds, or a number of rows."""
         return not {charge.purpose for charge in self.model().charges}.isdisjoint(("bounds", "number of rows"))
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
@@ -91,7 +101,7 @@ class Configuration:
             return self.estimator(unsafe_seed).fit(rows)
 
     def domain(self) -> Domain:
-        """With the outer range where bounds are bought."""
+        """With the outer range where bounds are private."""
         declared = Bounds.of(
             self.arguments["features"], self.arguments.get("categories"), self.arguments.get("missing", "error")
         )
@@ -107,20 +117,6 @@ class Configuration:
         nobody = self.table(np.empty((0, self.n_features)), np.empty(0, np.int64))
         model: Model = self.fit(nobody, unsafe_seed).model_
         return model
-
-
-class Same:
-    """A configuration by what it says, for whatever is worked out once for all that say the same."""
-
-    def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
-        self.text = repr((configuration, configuration.engine, configuration.stored))
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.text == self.text
 
 
 def made_rows(domain: Domain, places: NDArray[np.float64], person: str | None, people: NDArray[np.int64]) -> Any:
@@ -144,7 +140,7 @@ def _column(domain: Domain, j: int, places: NDArray[np.float64]) -> Any:
 
 
 def coordinates(domain: Domain, j: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Places between 0 and 1 as values of feature j, within the outer range if its bounds are bought; a level i is ``i + 1/2``."""
+    """Places between 0 and 1 as values of feature j, within the outer range if its bounds are private; a level i is ``i + 1/2``."""
     category = domain.category(j)
     if category is not None:
         return np.minimum(np.floor(places * len(category.levels)), len(category.levels) - 1) + 0.5

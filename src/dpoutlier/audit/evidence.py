@@ -24,7 +24,7 @@ LookUp = Callable[[CellIds], NDArray[Any]]
 
 
 def log_ratio(model: Model, worlds: Worlds, changed: Changed, noisy: NDArray[Any]) -> float:
-    """Of everything that a fit released: the counts that can differ, and what else it bought."""
+    """Of everything that a fit released: the counts that can differ, and what else it estimated with epsilon."""
     return float(log_ratios_of_counts(model, noisy, changed.here, changed.there).sum()) + other_releases(model, worlds)
 
 
@@ -50,7 +50,7 @@ def _hidden(law: DiscreteLaplace, tau: int, here: int, there: int) -> float:
 
 
 def other_releases(model: Model, worlds: Worlds) -> float:
-    """Of a number of rows and of a histogram of scores that were bought. Bounds that were bought show in the cells."""
+    """Of an estimated number of rows and of a histogram of scores. Private bounds show in the cells."""
     total = 0.0
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:

@@ -1,4 +1,4 @@
-"""What a published file tells: its counts, and anything else in it that is not the same in both worlds."""
+"""What a published file reveals: its counts, and anything else in it that is not the same in both worlds."""
 
 from __future__ import annotations
 

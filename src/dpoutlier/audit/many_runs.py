@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.audit.configuration import Configuration, Same
+from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.events import LABELS, Seen
 from dpoutlier.audit.evidence import log_ratio
 from dpoutlier.audit.files import folder_in_memory, open_file
@@ -56,20 +56,20 @@ class _Attacker:
     """Knows all rows but one, the whole configuration, and how to make the most of what he sees."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self.worlds, self.changed, self.questions = _known(Same(configuration))
-        self.moves = configuration.buys_cells
+        self.worlds, self.changed, self.questions = _known(configuration)
+        self.moves = configuration.estimates_cells
 
     def look(self, channel: str, fitted: HoldsModel, path: Path) -> tuple[float, tuple[int, int]]:
         """Evidence, and a label for the counts and for all else."""
         model: Model = fitted.model_
         changed = self.worlds.changed(model) if self.moves else self.changed
-        bought = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
+        estimated = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
         if channel == SCORES:
             questions = questions_for(self.worlds, model) if self.moves else self.questions
             scores = fitted.outlier_scores(questions.points)
-            return questions.evidence(model, scores), (_label(scores), bought)
+            return questions.evidence(model, scores), (_label(scores), estimated)
         if channel == COUNTS:
-            seen, rest = noisy_counts(model.counts, changed.ids), bought
+            seen, rest = noisy_counts(model.counts, changed.ids), estimated
         else:
             opened = open_file(fitted.save(path, overwrite=True))
             seen, rest = opened.look_up(changed.ids), opened.rest
@@ -82,7 +82,6 @@ def _label(values: NDArray[Any]) -> int:
 
 
 @lru_cache(maxsize=4)
-def _known(same: Same) -> tuple[Worlds, Changed, Questions]:
-    worlds = worlds_of(same.configuration)
-    model = same.configuration.model()
+def _known(configuration: Configuration) -> tuple[Worlds, Changed, Questions]:
+    worlds, model = worlds_of(configuration), configuration.model()
     return worlds, worlds.changed(model), questions_for(worlds, model)

@@ -1,4 +1,4 @@
-"""One fit tells much: thousands of canaries at once, each in the data or not by a coin of its own, and guesses of the coins."""
+"""One fit with thousands of canaries: a coin decides whether each is in the data, and the attacker guesses the coins."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.events import PRACTICE
 from dpoutlier.audit.evidence import log_ratios_of_counts
 from dpoutlier.audit.files import folder_in_memory, open_file
-from dpoutlier.audit.scores import Code, way
+from dpoutlier.audit.scores import code_for, way
 from dpoutlier.audit.seeds import seed_of
 from dpoutlier.audit.worlds import MOST_ROWS, cells_of, crowd_for, made_points
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import CellIds
-from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
 __all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
@@ -134,29 +133,15 @@ def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
 def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
     """Logarithms of counts, worked out again from the scores on the way from each canary's place to its other place."""
     model: Model = fitted.model_
-    assert isinstance(model.scorer, LogCounts)
     chains = way(canaries.places[:, 0], canaries.places[:, 1])
     points = made_points(canaries.configuration, chains.reshape(-1, chains.shape[2]))
-    code = _code_for(model, canaries.crowd, canaries.configuration.rows_per_person)
+    code = code_for(model, canaries.crowd, canaries.configuration.rows_per_person)
     noisy, known = code.counts(fitted.outlier_scores(points).reshape(chains.shape[:2]))
     here, there = (
         np.full(noisy.shape, canaries.crowd + own, np.int64) for own in (canaries.configuration.rows_per_person, 0)
     )
     ratios = np.where(known[..., np.newaxis], log_ratios_of_counts(model, noisy, here, there), 0.0).sum(axis=1)
     return np.asarray(ratios[:, 0] - ratios[:, 1] if canaries.configuration.replaces else ratios[:, 0])
-
-
-_codes: dict[tuple[Any, ...], Code] = {}
-
-
-def _code_for(model: Model, crowd: int, rows_each: int) -> Code:
-    """The last one is kept: all fits of a case share it."""
-    assert isinstance(model.scorer, LogCounts)
-    key = (model.scorer, model.noise_laws, model.partition, crowd, rows_each)
-    if key not in _codes:
-        _codes.clear()
-        _codes[key] = Code(model, model.scorer, crowd, rows_each)
-    return _codes[key]
 
 
 def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:
@@ -168,9 +153,9 @@ def bound_by_guesses(fits: list[Guesses]) -> tuple[float, float, int]:
     n = math.ceil(len(fits) * PRACTICE) if len(fits) > 1 else 0
     practice, counted = fits[:n], _joined(fits[n:])
     strong = _worth_a_guess(_joined(practice), (len(fits) - n) / n) if n else 0.0
-    told = (np.abs(counted.evidence) >= strong) & (counted.evidence != 0)
-    made = int(told.sum())
-    right = int(((counted.evidence > 0) == counted.coins)[told].sum())
+    guessed = (np.abs(counted.evidence) >= strong) & (counted.evidence != 0)
+    made = int(guessed.sum())
+    right = int(((counted.evidence > 0) == counted.coins)[guessed].sum())
     if not made:
         return 0.0, 0.0, 0
     reported, certain = (float(epsilon_of_guesses(right, made, error)) for error in (REPORTED, CERTAIN))
@@ -187,8 +172,8 @@ def _worth_a_guess(practice: Guesses, more: float) -> float:
     right = (practice.evidence > 0) == practice.coins
     best, found = -1.0, 0.0
     for least in np.unique(strength[strength > 0]).tolist():
-        told = right[strength >= least]
-        share, made = (told.sum() + 1) / (len(told) + 2), len(told) * more
+        guessed = right[strength >= least]
+        share, made = (guessed.sum() + 1) / (len(guessed) + 2), len(guessed) * more
         bound = float(epsilon_of_guesses(share * made, made, PRUDENCE))
         if bound > best:
             best, found = bound, least - 1e-9

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 import platform
-from collections.abc import Callable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow.csv
 
@@ -68,18 +67,10 @@ def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float,
     """Write all of it, the page last; ``said`` is what else the page tells of the audit. Returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     picture = audit_picture(findings)
-    _write(folder / "audit.csv", lambda stream: pyarrow.csv.write_csv(table_of(findings), stream))
-    _write(folder / "audit.png", lambda stream: _put(stream, picture))
+    write_aside(folder / "audit.csv", lambda stream: pyarrow.csv.write_csv(table_of(findings), stream), overwrite=True)
+    write_aside(folder / "audit.png", lambda stream: stream.write(picture), overwrite=True)
     page = _page(findings, how, seconds, said)
-    return _write(folder / "audit.html", lambda stream: _put(stream, page.encode()))
-
-
-def _write(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
-    return write_aside(path, write, overwrite=True)
-
-
-def _put(stream: IO[bytes], content: bytes) -> None:
-    stream.write(content)
+    return write_aside(folder / "audit.html", lambda stream: stream.write(page.encode()), overwrite=True)
 
 
 def _page(findings: list[Finding], how: str, seconds: float, said: dict[str, str]) -> str:

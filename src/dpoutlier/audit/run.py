@@ -13,11 +13,10 @@ import numpy as np
 
 from dpoutlier.audit.cases import TEETH, Case
 from dpoutlier.audit.confidence import attainable, attainable_by_guesses
-from dpoutlier.audit.configuration import Same
 from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
 from dpoutlier.audit.many_runs import COUNTS, FILE, SCORES, channels_of, observe
-from dpoutlier.audit.one_run import Canaries, Guesses, bound_by_guesses, canaries_of, guess_coins
+from dpoutlier.audit.one_run import Guesses, bound_by_guesses, canaries_of, guess_coins
 from dpoutlier.audit.processes import processes, submitted
 from dpoutlier.audit.worlds import worlds_of
 
@@ -111,15 +110,13 @@ def _work(task: _Task) -> tuple[_Task, Any]:
         _, _, world, first, *_ = task.what
         return task, (world, first, observe(*task.what))
     configuration, wanted, by_score, channels, first, fits, seed = task.what
-    canaries = _canaries(Same(configuration), wanted, by_score)
+    canaries = _canaries(configuration, wanted, by_score=by_score)
     if not len(canaries.places):
         return task, (first, [])
     return task, (first, [guess_coins(canaries, channels, i, seed) for i in range(first, first + fits)])
 
 
-@lru_cache(maxsize=2)
-def _canaries(same: Same, wanted: int, by_score: bool) -> Canaries:
-    return canaries_of(same.configuration, wanted, by_score=by_score)
+_canaries = lru_cache(maxsize=2)(canaries_of)
 
 
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
@@ -133,14 +130,14 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)
         for world in (0, 1):
             yield _Task(number, MANY, (case.many, own, world, first, some, seed), cost * some)
-    if case.one.buys_cells:  # where canaries would lie is not known beforehand
+    if case.one.estimates_cells:  # where canaries would lie is not known beforehand
         return
     coins = coins_for(case, effort)
-    told_by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
-    for configuration, by_score, own in ((case.one, False, told_by_counts), (case.by_score, True, (SCORES,))):
+    by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
+    for configuration, by_score, own in ((case.one, False, by_counts), (case.by_score, True, (SCORES,))):
         if configuration is not None:
             wanted = min(effort.canaries, coins)
-            room = len(_canaries(Same(configuration), wanted, by_score).places) if by_score else wanted // 3
+            room = len(_canaries(configuration, wanted, by_score=by_score).places) if by_score else wanted // 3
             fits = max(int(coins / max(room, 1) / slow), FEWEST_FITS)
             yield from _fits(number, (configuration, wanted, by_score, own), fits, seed)
 

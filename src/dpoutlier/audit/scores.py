@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["Code", "Questions", "questions_for", "way"]
+__all__ = ["Code", "Questions", "code_for", "questions_for", "way"]
 
 STEPS = 4001
 MOST_PAIRS = 2**21
@@ -33,7 +34,7 @@ def questions_for(worlds: Worlds, model: Model) -> Questions:
         return _first_cells(worlds)
     chain = _chain(worlds, model)
     if isinstance(model.scorer, LogCounts) and chain is not None:
-        return _decoded(worlds, model, model.scorer, chain)
+        return _decoded(worlds, model, chain)
     return _plain(worlds)
 
 
@@ -52,7 +53,7 @@ def _plain(worlds: Worlds) -> Questions:
     """The smaller the score at the place, the more rows are there."""
     points = made_points(worlds.configuration, np.stack([worlds.place, worlds.other]))
 
-    def evidence(model: Model, scores: NDArray[np.float64]) -> float:  # noqa: ARG001 - what was bought is on another scale
+    def evidence(model: Model, scores: NDArray[np.float64]) -> float:  # noqa: ARG001 - an estimated threshold is on another scale
         return float(scores[1] * worlds.configuration.replaces - scores[0])
 
     return Questions(points, evidence)
@@ -78,7 +79,7 @@ def _chain(worlds: Worlds, model: Model) -> NDArray[np.float64] | None:
     return places[kept] if whole else None
 
 
-def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.float64]) -> Questions:
+def _decoded(worlds: Worlds, model: Model, chain: NDArray[np.float64]) -> Questions:
     """Ask for all points of the chain, and work the counts out again."""
     points = made_points(worlds.configuration, chain)
     cells = cells_of(model, chain)
@@ -89,7 +90,7 @@ def _decoded(worlds: Worlds, model: Model, scorer: LogCounts, chain: NDArray[np.
     places = {tuple(cell): i for i, cell in enumerate(changed.ids.tolist())}
     where = np.array([places.get(tuple(cell), -1) for cell in ids.tolist()])
     here, there = (np.where(where >= 0, counts[where], 0) for counts in (changed.here, changed.there))
-    code = Code(model, scorer, worlds.crowd, worlds.configuration.rows_per_person)
+    code = code_for(model, worlds.crowd, worlds.configuration.rows_per_person)
 
     def evidence(model: Model, scores: NDArray[np.float64]) -> float:
         noisy, known = code.counts(scores)
@@ -103,15 +104,15 @@ class Code:
     """Counts from scores that are sums of logarithms.
 
     Between two points of a chain one cell changes, so that their scores differ by two logarithms of whole numbers. Logarithms are
-    kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly tells both counts.
+    kept to 32 bits, and there are far fewer pairs of likely counts than such differences: one difference mostly gives both counts.
     Some pairs share theirs, as ratios of whole numbers do; then the likelier is taken. Equal counts differ by nothing; if that is
     so at one step, the score of the first point itself tells which they are.
     """
 
-    def __init__(self, model: Model, scorer: LogCounts, crowd: int, rows_per_person: int) -> None:
-        scale = 1 / float(model.noise_laws[0].rate)
+    def __init__(self, scorer: LogCounts, rate: float, members: int, crowd: int, rows_per_person: int) -> None:
+        scale = 1 / rate
         reach = min(int(FAR * scale) + rows_per_person + 1, int(MOST_PAIRS**0.5) // 2)
-        self.members = model.partition.cells_per_row
+        self.members = members
         self.likely = np.arange(max(crowd - reach, 0), crowd + reach + 1)
         self.terms = scorer.logarithms(self.likely, 1)
         differences = (self.terms[:, np.newaxis] - self.terms).ravel()
@@ -137,3 +138,12 @@ class Code:
         filled = equal & solved[..., np.newaxis]
         before, after = (np.where(filled, self.count_of[place][..., np.newaxis], found) for found in (before, after))
         return np.stack([self.likely[before], self.likely[after]], axis=-1), known | filled
+
+
+_code = lru_cache(maxsize=1)(Code)  # all fits of a case share it
+
+
+def code_for(model: Model, crowd: int, rows_per_person: int) -> Code:
+    """The code of this model's scores."""
+    assert isinstance(model.scorer, LogCounts)
+    return _code(model.scorer, float(model.noise_laws[0].rate), model.partition.cells_per_row, crowd, rows_per_person)

@@ -20,7 +20,7 @@ from dpoutlier.tables.rows import Rows
 __all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "crowd_for", "made_points", "positions_of", "worlds_of"]
 
 PAST_THE_CAP = 3
-"""So many rows more than the cap has the person, where people are told apart: they must not count."""
+"""Rows of the person above the cap, where a column identifies people: they must not count."""
 FAR = 10
 """In scales of the noise: past that it is hardly ever seen."""
 TRIES = 2000

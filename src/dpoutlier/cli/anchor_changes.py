@@ -1,9 +1,9 @@
-"""Changes of a ledger's anchor, as ``show`` and ``verify`` tell them."""
+"""Changes of a ledger's anchor, as ``show`` and ``verify`` print them."""
 
 from dataclasses import asdict
 from typing import Any
 
-from dpoutlier.cli.progress import console
+from dpoutlier.cli.progress import say
 from dpoutlier.ledger.ledger import Ledger
 
 __all__ = ["anchors_as_json", "print_anchors"]
@@ -27,10 +27,10 @@ def print_anchors(opened: Ledger) -> None:
     """A line for each change, and what it means where the old anchor was not asked."""
     changes = opened.anchor_changes()
     for one in changes:
-        told = HOW[one.how].format(old=one.old or "none", new=one.new)
+        change = HOW[one.how].format(old=one.old or "none", new=one.new)
         when = f"Entry {one.number}, {(one.time or '')[:16].replace('T', ' ')}"
         when = "Not recorded yet; the next entry will record it" if one.number is None else when
         style = None if one.how == "moved" else "yellow"
-        console().print(f"{when}: {told}", style=style, soft_wrap=True, markup=False, highlight=False)
+        say(f"{when}: {change}", style=style)
     if any(one.how != "moved" for one in changes):
-        console().print(NOT_CHECKED, style="yellow", soft_wrap=True, markup=False, highlight=False)
+        say(NOT_CHECKED, style="yellow")

@@ -10,6 +10,7 @@ import typer
 from dpoutlier.cli.audit import audit
 from dpoutlier.cli.audit_log import audit_log
 from dpoutlier.cli.demo import demo
+from dpoutlier.cli.errors import Command
 from dpoutlier.cli.explain import explain
 from dpoutlier.cli.export import export
 from dpoutlier.cli.features import features
@@ -34,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, audit):
-    app.command(context_settings=accept_old_names(command))(command)
+    app.command(cls=Command, context_settings=accept_old_names(command))(command)
 for name, group in (("ledger", ledger), ("keys", keys), ("audit-log", audit_log)):
     app.add_typer(group, name=name)
 

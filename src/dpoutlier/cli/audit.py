@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import console, say, say_if_compiling, share_done, working
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,43 +45,41 @@ def audit(
 
     Example: dpoutlier audit forest.toml --out audit
     """
-    with errors_for_people():
-        import os  # noqa: PLC0415 - --help must not wait for all this
-        from dataclasses import replace  # noqa: PLC0415
-        from time import perf_counter  # noqa: PLC0415
+    import os  # noqa: PLC0415 - --help must not wait for all this
+    from dataclasses import replace  # noqa: PLC0415
+    from time import perf_counter  # noqa: PLC0415
 
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.audit.report import verdict, write_audit  # noqa: PLC0415
-        from dpoutlier.audit.run import FULL, QUICK, run_audit  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, say_if_compiling, share_done, working  # noqa: PLC0415
-        from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.audit.report import verdict, write_audit  # noqa: PLC0415
+    from dpoutlier.audit.run import FULL, QUICK, run_audit  # noqa: PLC0415
+    from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
-        begin = perf_counter()
-        if jobs < -1 or jobs == 0:
-            raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
-        there = next(path for path in (out, *out.absolute().parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise bad("--out", "a folder that can be written to", str(out))
-        say_if_compiling()
-        cases = _cases(config)
-        effort = QUICK if quick else FULL
-        if runs is not None:
-            effort = replace(
-                effort, most_runs=runs, most_elsewhere=runs, most_files=min(runs, effort.most_files), patient=True
-            )
-        try:
-            with share_done() as watch:
-                findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
-        except KeyboardInterrupt:
-            console(stderr=True).print("\nStopped. Nothing was written.")
-            raise typer.Exit(INTERRUPTED) from None
-        with working("drawing and writing"):
-            noise = "Noise of the operating system" if seed is None else f"Noise from the seed {seed}"
-            page = write_audit(findings, out, noise, perf_counter() - begin, _described(cases, quick=quick))
-        console().print(_table(findings))
-        console().print(f"\n{verdict(findings)}\n\nReport: {page}", soft_wrap=True, markup=False)
-        if any(one.refuted for one in findings):
-            raise typer.Exit(REFUTED)
+    begin = perf_counter()
+    if jobs < -1 or jobs == 0:
+        raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+    there = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise bad("--out", "a folder that can be written to", str(out))
+    say_if_compiling()
+    cases = _cases(config)
+    effort = QUICK if quick else FULL
+    if runs is not None:
+        effort = replace(
+            effort, most_runs=runs, most_elsewhere=runs, most_files=min(runs, effort.most_files), patient=True
+        )
+    try:
+        with share_done() as watch:
+            findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
+    except KeyboardInterrupt:
+        console(stderr=True).print("\nStopped. Nothing was written.")
+        raise typer.Exit(INTERRUPTED) from None
+    with working("drawing and writing"):
+        noise = "Noise of the operating system" if seed is None else f"Noise from the seed {seed}"
+        page = write_audit(findings, out, noise, perf_counter() - begin, _described(cases, quick=quick))
+    console().print(_table(findings))
+    say(f"\n{verdict(findings)}\n\nReport: {page}")
+    if any(one.refuted for one in findings):
+        raise typer.Exit(REFUTED)
 
 
 def _cases(config: Path | None) -> "list[Case]":

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import FAILED, errors_for_people
+from dpoutlier.cli.errors import FAILED, Command
 
 __all__ = ["audit_log"]
 
@@ -19,7 +19,7 @@ def _group() -> None:
     """Check the audit log of 'dpoutlier serve'."""
 
 
-@audit_log.command()
+@audit_log.command(cls=Command)
 def verify(
     file: Annotated[Path, typer.Argument(help="The audit log.")],
     head: Annotated[
@@ -30,19 +30,18 @@ def verify(
 
     Example: dpoutlier audit-log verify audit.jsonl
     """
-    with errors_for_people():
-        from dpoutlier.server.audit_log import AuditError  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.server.audit_log import verify as verified  # noqa: PLC0415
+    from dpoutlier.server.audit_log import AuditError  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.server.audit_log import verify as verified  # noqa: PLC0415
 
-        try:
-            found = verified(file, head)
-        except AuditError as error:
-            typer.echo(f"NOT INTACT. {file}, {error}", err=True)
-            raise typer.Exit(FAILED) from None
-        typer.echo(f"entries  {found.entries}")
-        typer.echo(f"first    {found.first or '-'}")
-        typer.echo(f"last     {found.last or '-'}")
-        typer.echo(f"refused  {found.refusals} (requests without a valid key, or with one that is for something else)")
-        if found.repairs:
-            typer.echo(f"repairs  {found.repairs} (torn lines after a crash, marked in the log)")
-        typer.echo(f"head     {found.head}")
+    try:
+        found = verified(file, head)
+    except AuditError as error:
+        typer.echo(f"NOT INTACT. {file}, {error}", err=True)
+        raise typer.Exit(FAILED) from None
+    typer.echo(f"entries  {found.entries}")
+    typer.echo(f"first    {found.first or '-'}")
+    typer.echo(f"last     {found.last or '-'}")
+    typer.echo(f"refused  {found.refusals} (requests without a valid key, or with one that is for something else)")
+    if found.repairs:
+        typer.echo(f"repairs  {found.repairs} (torn lines after a crash, marked in the log)")
+    typer.echo(f"head     {found.head}")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import console, say, working
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,23 +26,17 @@ def demo(
 
     Example: dpoutlier demo --out demo
     """
-    with errors_for_people():
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.demo_run import run_demo  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.demo_run import run_demo  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415 - --help must not wait for it
 
-        if as_epsilon(epsilon) is None:
-            raise bad("--epsilon", "finite", epsilon)
-        with working("fitting, scoring and drawing (the first time also compiling)"):
-            result = run_demo(out, epsilon)
-        console().print(_table(result))
-        picture = result.picture or "left out; it needs pip install 'dpoutlier[plots]'"
-        console().print(
-            f"\nPicture: {picture}\nModel:   {result.model} (publishable: it holds noisy counts only)",
-            soft_wrap=True,
-            markup=False,
-        )
+    if as_epsilon(epsilon) is None:
+        raise bad("--epsilon", "finite", epsilon)
+    with working("fitting, scoring and drawing (the first time also compiling)"):
+        result = run_demo(out, epsilon)
+    console().print(_table(result))
+    picture = result.picture or "left out; it needs pip install 'dpoutlier[plots]'"
+    say(f"\nPicture: {picture}\nModel:   {result.model} (publishable: it holds noisy counts only)")
 
 
 def _table(result: "DemoResult") -> "Table":

@@ -3,12 +3,14 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ServerError
 
-__all__ = ["BAD_INPUT", "FAILED", "errors_for_people"]
+__all__ = ["BAD_INPUT", "FAILED", "Command", "errors_for_people"]
 
 FAILED, BAD_INPUT = 1, 2
 OTHER_NAMES = {"score": "threshold"}
@@ -45,6 +47,14 @@ def errors_for_people(context: typer.Context | None = None) -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         _complain(f"{where}{error.strerror or error}.")
         raise typer.Exit(FAILED) from None
+
+
+class Command(TyperCommand):
+    """A command whose errors are one line, with the names of its own options."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
+        with errors_for_people(ctx):
+            return super().invoke(ctx)
 
 
 def _in_options(error: DpoutlierError, context: typer.Context | None) -> str:

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import say, say_if_compiling
 
 __all__ = ["export"]
 
 
 def export(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Score table to write, .parquet: a term for each cell.")
@@ -24,17 +23,15 @@ def export(
 
     Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
     """
-    with errors_for_people(context):
-        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.load import load  # noqa: PLC0415
-        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
+    from dpoutlier.detectors.load import load  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
-        detector = load(
-            model, secret=model.name.endswith(SECRET_SUFFIX)
-        )  # a secret one is refused below, with the right message
-        say_if_compiling()
-        query = detector.export_scores(output, sql, table=table, overwrite=force)
-        if sql is None:
-            typer.echo(f"{query};")
-            return
-        console().print(f"Wrote {output} and {sql}", soft_wrap=True, markup=False)
+    detector = load(
+        model, secret=model.name.endswith(SECRET_SUFFIX)
+    )  # a secret one is refused below, with the right message
+    say_if_compiling()
+    query = detector.export_scores(output, sql, table=table, overwrite=force)
+    if sql is None:
+        typer.echo(f"{query};")
+        return
+    say(f"Wrote {output} and {sql}")

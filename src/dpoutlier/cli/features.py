@@ -1,12 +1,12 @@
 """``dpoutlier features``: a public sample or column names in, a draft of the features file out."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import console, say, working
+from dpoutlier.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
     from dpoutlier.tables.draft import Drafted
@@ -29,14 +29,7 @@ OF_FIRST_LINE = (
 )
 
 
-class Missing(StrEnum):
-    SEEN = "seen"
-    ALL = "all"
-    NONE = "none"
-
-
 def features(
-    context: typer.Context,
     sample: Annotated[Path, typer.Argument(help="A public sample, CSV or Parquet; never the reference rows.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Features file to write, .toml.")] = Path(
         "features.toml"
@@ -48,11 +41,11 @@ def features(
         bool, typer.Option("--schema", help="Read only the names of the columns, and draft lines to fill in.")
     ] = False,
     missing: Annotated[
-        Missing,
+        Literal["seen", "all", "none"],
         typer.Option(
             help="Which features get a cell for missing values: those with missing values in the sample, all, or none."
         ),
-    ] = Missing.SEEN,
+    ] = "seen",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing features file.")] = False,
 ) -> None:
     """Draft a features file from a public sample, or from column names alone.
@@ -62,39 +55,30 @@ def features(
 
     Example: dpoutlier features new.csv --public -o features.toml
     """
-    with errors_for_people(context):
-        from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, working  # noqa: PLC0415
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-        from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
+    from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
+    from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
 
-        if not (public or schema):
-            raise InvalidParameterError(NOT_SAID.format(path=sample))
-        if output.suffix.lower() != ".toml":
-            raise bad("--output", "a .toml file", str(output))
-        check_output(output, overwrite=force)
-        with working("reading"):
-            lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing.value)
-        text = to_toml(lines, sample.name, from_schema=schema)
-
-        def content(stream: IO[bytes]) -> None:
-            stream.write(text.encode())
-
-        write_aside(output, content, overwrite=force)
-        _print(lines)
-        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
-        of_schema = OF_FIRST_LINE if sample.suffix.lower() == ".csv" else OF_SCHEMA
-        warning = (of_schema if schema else OF_SAMPLE).format(path=sample, output=output)
-        console(stderr=True).print(warning, style="bold yellow", soft_wrap=True, markup=False)
+    if not (public or schema):
+        raise InvalidParameterError(NOT_SAID.format(path=sample))
+    if output.suffix.lower() != ".toml":
+        raise bad("--output", "a .toml file", str(output))
+    check_output(output, overwrite=force)
+    with working("reading"):
+        lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing)
+    text = to_toml(lines, sample.name, from_schema=schema)
+    write_aside(output, lambda stream: stream.write(text.encode()), overwrite=force)
+    _print(lines)
+    say(f"Wrote {output}")
+    of_schema = OF_FIRST_LINE if sample.suffix.lower() == ".csv" else OF_SCHEMA
+    warning = (of_schema if schema else OF_SAMPLE).format(path=sample, output=output)
+    say(warning, style="bold yellow", stderr=True)
 
 
 def _print(lines: list["Drafted"]) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     table = Table("column", "kind", "drafted as")
     for line in lines:

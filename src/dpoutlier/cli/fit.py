@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import reading, say, say_if_compiling
 from dpoutlier.detectors.registry import DETECTOR_NAMES
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
@@ -19,31 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 
+Neighbours = Literal["add-or-remove-one", "replace-one"]
+
+
 class Detector(StrEnum):
     AUTO = "auto"
     vars().update({name.upper(): name for name in DETECTOR_NAMES})
-
-
-class Neighbours(StrEnum):
-    ADD_OR_REMOVE_ONE = "add-or-remove-one"
-    REPLACE_ONE = "replace-one"
-
-
-class Counts(StrEnum):
-    AUTO = "auto"
-    DENSE = "dense"
-    KEYED = "keyed"
-    SPARSE = "sparse"
-
-
-class Distance(StrEnum):
-    CELL = "cell"
-    POINT = "point"
-
-
-class Exhausted(StrEnum):
-    OUTLYING = "outlying"
-    AS_PRINTED = "as-printed"
 
 
 def _n_rows_hint(text: str) -> int | str:
@@ -54,7 +36,6 @@ def _n_rows_hint(text: str) -> int | str:
 
 
 def fit(
-    context: typer.Context,
     reference: Annotated[
         list[Path],
         typer.Argument(
@@ -80,7 +61,7 @@ def fit(
     threshold_share: Annotated[float, typer.Option(help="Share of epsilon for the threshold.")] = 0.05,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    ] = "add-or-remove-one",
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
     person: Annotated[
         str | None,
@@ -100,7 +81,7 @@ def fit(
     k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 by default.")] = None,
     weighted: Annotated[bool, typer.Option("--weighted", help="Grid: weighted k-NN.")] = False,
     distance: Annotated[
-        Distance | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
+        Literal["cell", "point"] | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
     ] = None,
     max_depth: Annotated[
         int | None, typer.Option(help="Grid: most steps from the point's own cell; -1 for no limit.")
@@ -109,10 +90,11 @@ def fit(
         int | None, typer.Option(help="Grid: most cells to visit for one point; no limit with sparse.")
     ] = None,
     exhausted: Annotated[
-        Exhausted | None, typer.Option(help="Grid: score of a point for which k rows were not gathered.")
+        Literal["outlying", "as-printed"] | None,
+        typer.Option(help="Grid: score of a point for which k rows were not gathered."),
     ] = None,
     counts: Annotated[
-        Counts | None,
+        Literal["auto", "dense", "keyed", "sparse"] | None,
         typer.Option(
             help="Grid: dense counts can be published; keyed counts fit any grid and are secret; sparse counts fit any grid, drop "
             "small counts, and can be published."
@@ -140,68 +122,66 @@ def fit(
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
-    with errors_for_people(context):
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, reading, say_if_compiling  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415
-        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
-        from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
-        from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
-        from dpoutlier.tables.files import file_table  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
+    from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
+    from dpoutlier.model.file import check_target, try_target  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier.tables.files import file_table  # noqa: PLC0415
 
-        bounds = Bounds.from_file(features)
-        assert bounds.names is not None
-        if person in bounds.names:
-            raise bad("--person", "a column that is not a feature", person)
-        if as_epsilon(epsilon) is None:
-            raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
-        own = {
-            "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
-            "depth": None if depth is None else _number_or_auto("--depth", depth),
-            "subspace": None if subspace is None else _numbers("--subspace", subspace),
-            "tree_seed": tree_seed,
-            "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
-            "k": k,
-            "weighted": True if weighted else None,
-            "distance": None if distance is None else distance.value,
-            "max_depth": max_depth,
-            "max_cells": max_cells,
-            "exhausted": None if exhausted is None else exhausted.value,
-            "counts": None if counts is None else counts.value,
-            "sparse_size": sparse_size,
-        }
-        if ledger is None and anchor is not None:
-            raise bad("--anchor", "left out, or given with --ledger", str(anchor))
-        book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
-        unfitted = chosen_detector(
-            detector.value,
-            epsilon=epsilon,
-            features=bounds,
-            n_rows_hint=_n_rows_hint(n_rows_hint),
-            neighbours=neighbours.value,
-            rows_per_person=rows_per_person,
-            person=person,
-            target_fpr=target_fpr,
-            threshold_share=threshold_share,
-            ledger=book,
-            dataset=dataset,
-        )
-        _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
-        check_target(output, overwrite=force)
-        say_if_compiling()
-        with _report_failure(book, output):
-            try_target(output)
-            table = file_table(reference, bounds.names, person)
-            with reading("reading and counting") as table.watch:
-                unfitted.fit(table)
-            path = unfitted.save(output, overwrite=force)
-            if book is not None:
-                book.settle()
-            console().print(str(unfitted.privacy_statement()), soft_wrap=True, markup=False)
-            if book is not None:
-                console().print(f"\n{book.outcome(book.receipt)}", soft_wrap=True, markup=False)
-            console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+    bounds = Bounds.from_file(features)
+    assert bounds.names is not None
+    if person in bounds.names:
+        raise bad("--person", "a column that is not a feature", person)
+    if as_epsilon(epsilon) is None:
+        raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
+    own = {
+        "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
+        "depth": None if depth is None else _number_or_auto("--depth", depth),
+        "subspace": None if subspace is None else _numbers("--subspace", subspace),
+        "tree_seed": tree_seed,
+        "bins": bins if bins in {None, "auto"} else _numbers("--bins", str(bins)),
+        "k": k,
+        "weighted": True if weighted else None,
+        "distance": distance,
+        "max_depth": max_depth,
+        "max_cells": max_cells,
+        "exhausted": exhausted,
+        "counts": counts,
+        "sparse_size": sparse_size,
+    }
+    if ledger is None and anchor is not None:
+        raise bad("--anchor", "left out, or given with --ledger", str(anchor))
+    book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
+    unfitted = chosen_detector(
+        detector.value,
+        epsilon=epsilon,
+        features=bounds,
+        n_rows_hint=_n_rows_hint(n_rows_hint),
+        neighbours=neighbours,
+        rows_per_person=rows_per_person,
+        person=person,
+        target_fpr=target_fpr,
+        threshold_share=threshold_share,
+        ledger=book,
+        dataset=dataset,
+    )
+    _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
+    check_target(output, overwrite=force)
+    say_if_compiling()
+    with _report_failure(book, output):
+        try_target(output)
+        table = file_table(reference, bounds.names, person)
+        with reading("reading and counting") as table.watch:
+            unfitted.fit(table)
+        path = unfitted.save(output, overwrite=force)
+        if book is not None:
+            book.settle()
+        say(str(unfitted.privacy_statement()))
+        if book is not None:
+            say(f"\n{book.outcome(book.receipt)}")
+        say(f"\nWrote {path}")
 
 
 @contextmanager
@@ -211,19 +191,16 @@ def _report_failure(book: "Ledger | None", output: Path) -> Iterator[None]:
         yield
     except BaseException:
         if book is not None:
-            from dpoutlier.cli.progress import console  # noqa: PLC0415
-
             outcome = book.outcome(book.tried)
             if book.tried is not None:
                 outcome += f" {_model_of(book.tried, output)}"
             with suppress(OSError):  # the first error is the one to report
-                console(stderr=True).print(outcome, soft_wrap=True, markup=False)
+                say(outcome, stderr=True)
         raise
 
 
 def _model_of(receipt: "Receipt", output: Path) -> str:
     """Whether the model of a charge is in its file. An older model may have the same name."""
-    from dpoutlier.exceptions import DpoutlierError  # noqa: PLC0415
     from dpoutlier.model.file import load_model, targets  # noqa: PLC0415
 
     for target in targets(output):
@@ -235,8 +212,6 @@ def _model_of(receipt: "Receipt", output: Path) -> str:
 
 def _set_own(detector: Any, own: dict[str, Any]) -> None:
     """Set the arguments of one detector only. Refuse what this one does not take."""
-    from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-
     foreign = [name for name in own if name not in detector.get_params()]
     if foreign:
         raise InvalidParameterError(

@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import say
 
 __all__ = ["inspect"]
 
 
 def inspect(
-    context: typer.Context,
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -20,22 +19,20 @@ def inspect(
 
     Example: dpoutlier inspect model.dpo
     """
-    with errors_for_people(context):
-        from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.read import read_model  # noqa: PLC0415
-        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
+    from dpoutlier.detectors.read import read_model  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
 
-        found = read_model(model, secret=model.name.endswith(SECRET_SUFFIX))
-        statement = found.privacy_statement()
-        endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
-        scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}
-        if as_json:
-            import json  # noqa: PLC0415
+    found = read_model(model, secret=model.name.endswith(SECRET_SUFFIX))
+    statement = found.privacy_statement()
+    endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
+    scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}
+    if as_json:
+        import json  # noqa: PLC0415
 
-            content = {"statement": statement.to_dict(), "partition": found.partition.to_json(), "scoring": scoring}
-            typer.echo(json.dumps(content, indent=2))
-            return
-        console().print(str(statement), soft_wrap=True, markup=False)
-        console().print("\nScoring", soft_wrap=True)
-        for name, value in {**found.partition.to_json(), **scoring}.items():
-            console().print(f"  {name:<24}{value}", soft_wrap=True, markup=False)
+        content = {"statement": statement.to_dict(), "partition": found.partition.to_json(), "scoring": scoring}
+        typer.echo(json.dumps(content, indent=2))
+        return
+    say(str(statement))
+    say("\nScoring")
+    for name, value in {**found.partition.to_json(), **scoring}.items():
+        say(f"  {name:<24}{value}")

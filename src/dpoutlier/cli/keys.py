@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.errors import Command
+from dpoutlier.cli.progress import console
 
 __all__ = ["keys"]
 
@@ -16,7 +17,7 @@ keys = typer.Typer(
 File = Annotated[Path, typer.Argument(metavar="KEYS", help="File of keys. It holds hashes, never the keys themselves.")]
 
 
-@keys.command()
+@keys.command(cls=Command)
 def create(
     file: File,
     models: Annotated[
@@ -30,45 +31,41 @@ def create(
 
     Example: dpoutlier keys create keys.json --models heart --label "clinic A"
     """
-    with errors_for_people():
-        from dpoutlier.server.keys import create_key  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.server.keys import create_key  # noqa: PLC0415 - --help must not wait for it
 
-        wanted = [name.strip() for name in models.split(",") if name.strip()]
-        typer.echo(create_key(file, wanted, label=label, days=days, metrics=metrics))
+    wanted = [name.strip() for name in models.split(",") if name.strip()]
+    typer.echo(create_key(file, wanted, label=label, days=days, metrics=metrics))
 
 
-@keys.command(name="list")
+@keys.command(name="list", cls=Command)
 def show(file: File) -> None:
     """List keys: ids, labels, and what they are for.
 
     Example: dpoutlier keys list keys.json
     """
-    with errors_for_people():
-        import time  # noqa: PLC0415
+    import time  # noqa: PLC0415
 
-        from rich.table import Table  # noqa: PLC0415
-        from rich.text import Text  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.server.keys import day, read_keys  # noqa: PLC0415
+    from dpoutlier.server.keys import day, read_keys  # noqa: PLC0415
 
-        table = Table()
-        for name in ("id", "label", "models", "metrics", "created", "expires", "state"):
-            table.add_column(name, overflow="fold")
-        for key in read_keys(file):
-            cells = [key.id, key.label, ", ".join(key.models), "yes" if key.metrics else "", day(key.created)]
-            table.add_row(*map(Text, [*cells, day(key.expires), key.state(time.time())]))
-        console().print(table)
+    table = Table()
+    for name in ("id", "label", "models", "metrics", "created", "expires", "state"):
+        table.add_column(name, overflow="fold")
+    for key in read_keys(file):
+        cells = [key.id, key.label, ", ".join(key.models), "yes" if key.metrics else "", day(key.created)]
+        table.add_row(*map(Text, [*cells, day(key.expires), key.state(time.time())]))
+    console().print(table)
 
 
-@keys.command()
+@keys.command(cls=Command)
 def revoke(file: File, name: Annotated[str, typer.Argument(metavar="ID", help="The key's id.")]) -> None:
     """Revoke a key. Servers refuse it within two seconds.
 
     Example: dpoutlier keys revoke keys.json abcdefghij
     """
-    with errors_for_people():
-        from dpoutlier.server.keys import revoke_key  # noqa: PLC0415
+    from dpoutlier.server.keys import revoke_key  # noqa: PLC0415
 
-        revoke_key(file, name)
-        typer.echo(f"Revoked {name}")
+    revoke_key(file, name)
+    typer.echo(f"Revoked {name}")

@@ -1,13 +1,14 @@
 """``dpoutlier ledger``: the privacy budget of data sets."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.errors import Command
 from dpoutlier.cli.fit import Neighbours
+from dpoutlier.cli.progress import console, say
+from dpoutlier.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
     from dpoutlier.ledger.budgets import Balance
@@ -29,20 +30,15 @@ Anchor = Annotated[
 ]
 
 
-class Unit(StrEnum):
-    ROW = "row"
-    PERSON = "person"
-
-
-@ledger.command()
+@ledger.command(cls=Command)
 def create(
     path: File,
     dataset: Annotated[str, typer.Option(help="Name of the data set. Rows of the same people go under the same name.")],
     epsilon: Annotated[str | None, typer.Option(help="The most that all fits on it may ever cost, such as 3.")] = None,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
-    unit: Annotated[Unit, typer.Option(help="Whom epsilon protects.")] = Unit.ROW,
+    ] = "add-or-remove-one",
+    unit: Annotated[Literal["row", "person"], typer.Option(help="Whom epsilon protects.")] = "row",
     rows_per_person: Annotated[
         int | None,
         typer.Option(help="Unit person: the most rows that anyone has; without it fits need --person."),
@@ -69,35 +65,33 @@ def create(
 
     Example: dpoutlier ledger create budget.ledger --dataset patients --epsilon 3 --anchor /mnt/other-disk/budget.anchor
     """
-    with errors_for_people():
-        from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
-        if epsilon is None and part_of is None:
-            raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
-        if epsilon is not None and part_of is not None:
-            raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
-        given: dict[str, Any] = {
-            "epsilon": epsilon,
-            "neighbours": neighbours.value,
-            "unit": unit.value,
-            "rows_per_person": rows_per_person,
-            "person": person,
-            "part_of": part_of,
-        }
-        check_budget(dataset, **given)
-        new = not path.exists()
-        if new and part_of is not None:
-            raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
-        opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
-        opened.open_budget(dataset, **given)
-        if new:
-            _advise_on_anchor(path, anchor)
-        _print_balances(opened)
+    if epsilon is None and part_of is None:
+        raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
+    if epsilon is not None and part_of is not None:
+        raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
+    given: dict[str, Any] = {
+        "epsilon": epsilon,
+        "neighbours": neighbours,
+        "unit": unit,
+        "rows_per_person": rows_per_person,
+        "person": person,
+        "part_of": part_of,
+    }
+    check_budget(dataset, **given)
+    new = not path.exists()
+    if new and part_of is not None:
+        raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
+    opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
+    opened.open_budget(dataset, **given)
+    if new:
+        _advise_on_anchor(path, anchor)
+    _print_balances(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def show(
     path: File,
     plan: Annotated[
@@ -110,29 +104,28 @@ def show(
 
     Example: dpoutlier ledger show budget.ledger --plan 0.25
     """
-    with errors_for_people():
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
-        each = None if plan is None else as_epsilon(plan)
-        if plan is not None and each is None:
-            raise bad("--plan", "finite", plan)
-        opened = Ledger(path, anchor=anchor)
-        if as_json:
-            import json  # noqa: PLC0415
+    each = None if plan is None else as_epsilon(plan)
+    if plan is not None and each is None:
+        raise bad("--plan", "finite", plan)
+    opened = Ledger(path, anchor=anchor)
+    if as_json:
+        import json  # noqa: PLC0415
 
-            balances = [_as_json(balance, each) for balance in opened.balances()]
-            told = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
-            typer.echo(json.dumps(told, indent=2))
-            return
-        _print_balances(opened, each)
-        _print_charges(opened)
-        print_anchors(opened)
+        balances = [_as_json(balance, each) for balance in opened.balances()]
+        content = {"budgets": balances, "charges": _charges(opened), "anchor_changes": anchors_as_json(opened)}
+        typer.echo(json.dumps(content, indent=2))
+        return
+    _print_balances(opened, each)
+    _print_charges(opened)
+    print_anchors(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def charge(
     path: File,
     dataset: Annotated[str, typer.Option(help="Name of the data set.")],
@@ -144,15 +137,14 @@ def charge(
 
     Example: dpoutlier ledger charge budget.ledger --dataset patients --epsilon 0.5 --note "table 3 of the report of 2025"
     """
-    with errors_for_people():
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened = Ledger(path, anchor=anchor)
-        opened.charge(dataset, epsilon, note)
-        _print_balances(opened)
+    opened = Ledger(path, anchor=anchor)
+    opened.charge(dataset, epsilon, note)
+    _print_balances(opened)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def verify(
     path: File,
     models: Annotated[
@@ -171,40 +163,37 @@ def verify(
 
     Example: dpoutlier ledger verify budget.ledger january.dpo february.dpo
     """
-    with errors_for_people():
-        from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-        from dpoutlier.cli.paid import check_models  # noqa: PLC0415
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
+    from dpoutlier.cli.paid import check_models  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened, out = Ledger(path, anchor=anchor), console()
-        number, last = opened.verify(head=head)
-        held, remarks = check_models(opened, models or [])
-        told = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
-        told += ["the head given"] if head is not None else []
-        told += ["the anchor"] if opened.has_anchor() else []
-        if as_json:
-            import json  # noqa: PLC0415
+    opened = Ledger(path, anchor=anchor)
+    number, last = opened.verify(head=head)
+    held, remarks = check_models(opened, models or [])
+    known_by = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
+    known_by += ["the head given"] if head is not None else []
+    known_by += ["the anchor"] if opened.has_anchor() else []
+    if as_json:
+        import json  # noqa: PLC0415
 
-            content = {"entries": number, "head": last, "known_by": told, "remarks": remarks}
-            typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
-            return
-        out.print(f"{number} entries, chained without a gap.", soft_wrap=True)
-        print_anchors(opened)
-        for remark in remarks:
-            out.print(remark, soft_wrap=True, markup=False)
-        if told:
-            out.print(f"Holds what is known by {', '.join(told)}.", soft_wrap=True)
-        else:
-            out.print(
-                "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
-                style="yellow",
-                soft_wrap=True,
-            )
-        out.print(f"Head: {last}", soft_wrap=True, highlight=False)
+        content = {"entries": number, "head": last, "known_by": known_by, "remarks": remarks}
+        typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
+        return
+    say(f"{number} entries, chained without a gap.")
+    print_anchors(opened)
+    for remark in remarks:
+        say(remark)
+    if known_by:
+        say(f"Holds what is known by {', '.join(known_by)}.")
+    else:
+        say(
+            "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
+            style="yellow",
+        )
+    say(f"Head: {last}")
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def anchor(
     path: File,
     new: Annotated[Path, typer.Argument(help="The new anchor, a file that does not exist yet.")],
@@ -220,17 +209,15 @@ def anchor(
 
     Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
     """
-    with errors_for_people():
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        opened = Ledger(path, anchor=old)
-        opened.move_anchor(new, lost=lost)
-        console().print(f"{path} has its anchor in {new} from now on.", soft_wrap=True, markup=False)
-        _advise_on_anchor(path, new)
+    opened = Ledger(path, anchor=old)
+    opened.move_anchor(new, lost=lost)
+    say(f"{path} has its anchor in {new} from now on.")
+    _advise_on_anchor(path, new)
 
 
-@ledger.command()
+@ledger.command(cls=Command)
 def export(
     path: File,
     output: Annotated[Path, typer.Option("--output", "-o", help="All entries, .csv or .json.")],
@@ -241,23 +228,17 @@ def export(
 
     Example: dpoutlier ledger export budget.ledger -o budget.csv
     """
-    with errors_for_people():
-        from dpoutlier._atomic import write_aside  # noqa: PLC0415
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import console  # noqa: PLC0415
-        from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
-        from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+    from dpoutlier._atomic import write_aside  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-        ways = {".csv": as_csv, ".json": as_json}
-        if output.suffix.lower() not in ways:
-            raise bad("--output", "a .csv or .json file", str(output))
-        content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
-        write_aside(output, lambda stream: _write(stream, content), overwrite=force)
-        console().print(f"Wrote {output}", soft_wrap=True, markup=False)
-
-
-def _write(stream: IO[bytes], content: bytes) -> None:
-    stream.write(content)
+    ways = {".csv": as_csv, ".json": as_json}
+    if output.suffix.lower() not in ways:
+        raise bad("--output", "a .csv or .json file", str(output))
+    content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
+    write_aside(output, lambda stream: stream.write(content), overwrite=force)
+    say(f"Wrote {output}")
 
 
 def _as_json(balance: "Balance", each: Any) -> dict[str, Any]:
@@ -302,16 +283,15 @@ def _advise_on_anchor(path: Path, anchor: Path | None) -> None:
     """Say so if an old copy of the ledger could be put back unnoticed."""
     if anchor is not None and anchor.resolve().parent != path.resolve().parent:
         return
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
-    console(stderr=True).print(
+    say(
         "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that you note "
         "elsewhere (dpoutlier ledger verify)."
         if anchor is None
         else "The anchor is in the folder of the ledger: who puts an old copy of the folder back takes both back, and nothing "
         "shows. Move it to another disk (dpoutlier ledger anchor).",
         style="yellow",
-        soft_wrap=True,
+        stderr=True,
     )
 
 
@@ -319,7 +299,6 @@ def _print_balances(opened: "Ledger", each: Any = None) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
     from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
 
     table = Table(title="Budgets", title_justify="left")
@@ -348,8 +327,6 @@ def _print_balances(opened: "Ledger", each: Any = None) -> None:
 def _print_charges(opened: "Ledger") -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     charges = _charges(opened)
     if not charges:

@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.progress import say
 
 __all__ = ["merge"]
 
 
 def merge(
-    context: typer.Context,
     models: Annotated[list[Path], typer.Argument(help="Publishable model files on the same bounds and bins or trees.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; .dpo is added.")],
     people: Annotated[
@@ -27,13 +26,11 @@ def merge(
 
     Example: dpoutlier merge a.dpo b.dpo --people disjoint -o all
     """
-    with errors_for_people(context):
-        from dpoutlier.cli.progress import console  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415
-        from dpoutlier.model.file import check_target  # noqa: PLC0415
+    from dpoutlier.detectors.merge import merge as merged  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.model.file import check_target  # noqa: PLC0415
 
-        check_target(output, overwrite=force)
-        found = merged(models, people=people or "")
-        path = found.save(output, overwrite=force)
-        console().print(str(found.privacy_statement()), soft_wrap=True, markup=False)
-        console().print(f"\nWrote {path}", soft_wrap=True, markup=False)
+    check_target(output, overwrite=force)
+    found = merged(models, people=people or "")
+    path = found.save(output, overwrite=force)
+    say(str(found.privacy_statement()))
+    say(f"\nWrote {path}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from dpoutlier.exceptions import InvalidParameterError
 
@@ -11,9 +13,15 @@ if TYPE_CHECKING:
     from dpoutlier.client.client import Client
     from dpoutlier.detectors.fitted import FittedDetector
 
-__all__ = ["open_model"]
+__all__ = ["CaFile", "KeyFile", "ModelOrId", "open_model"]
 
 LONGEST_KEY = 4096
+
+ModelOrId = Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")]
+KeyFile = Annotated[
+    Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
+]
+CaFile = Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")]
 
 
 def open_model(

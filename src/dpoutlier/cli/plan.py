@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
 from dpoutlier.cli.fit import Detector, Neighbours
+from dpoutlier.cli.progress import console, say, say_if_compiling, working
 
 if TYPE_CHECKING:
     from dpoutlier.detectors.simulate import Advice, Outlook
@@ -17,14 +17,13 @@ NUMBERS = {"noise", "rows", "AUROC", "control"}
 
 
 def plan(
-    context: typer.Context,
     n_rows: Annotated[int, typer.Option(min=1, help="About how many reference rows there will be: a public guess.")],
     features: Annotated[Path, typer.Option(help="Features file (TOML or JSON): the public range of each feature.")],
     epsilon: Annotated[str, typer.Option(help="Total privacy loss of the fit, such as 0.5 or 1/3.")],
     detector: Annotated[Detector, typer.Option(help="What would be fitted.")] = Detector.AUTO,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
-    ] = Neighbours.ADD_OR_REMOVE_ONE,
+    ] = "add-or-remove-one",
     rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
 ) -> None:
     """See what a fit would find, before any data is touched.
@@ -34,38 +33,33 @@ def plan(
 
     Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    with errors_for_people(context):
-        from dpoutlier._validate import bad  # noqa: PLC0415
-        from dpoutlier.cli.progress import say_if_compiling, working  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.detectors.simulate import advise  # noqa: PLC0415
-        from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
-        from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
+    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier.detectors.simulate import advise  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
+    from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
-        bounds = Bounds.from_file(features)
-        exact = as_epsilon(epsilon)
-        if exact is None:
-            raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
-        assert bounds.names is not None
-        say_if_compiling()
-        with working("simulating"):
-            advice = advise(
-                n_rows,
-                len(bounds.names),
-                float(exact),
-                name=detector.value,
-                bounds=bounds,
-                neighbours=neighbours.value,
-                rows_per_person=rows_per_person,
-            )
-        _print(advice)
+    bounds = Bounds.from_file(features)
+    exact = as_epsilon(epsilon)
+    if exact is None:
+        raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
+    assert bounds.names is not None
+    say_if_compiling()
+    with working("simulating"):
+        advice = advise(
+            n_rows,
+            len(bounds.names),
+            float(exact),
+            name=detector.value,
+            bounds=bounds,
+            neighbours=neighbours,
+            rows_per_person=rows_per_person,
+        )
+    _print(advice)
 
 
 def _print(advice: "Advice") -> None:
     from rich.table import Table  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
-
-    out = console()
     title = (
         f"{advice.n_rows:,} rows, {advice.n_features} features, epsilon {advice.epsilon:g}: expected on made-up data"
     )
@@ -87,14 +81,13 @@ def _print(advice: "Advice") -> None:
             _verdict(advice, found),
         )
     table.add_row("k-NN", "not private", "", "", f"{advice.plain:.3f}", "", "")
-    out.print(table)
-    out.print(
+    console().print(table)
+    say(
         "noise: scale of the noise of a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
         style="dim",
-        soft_wrap=True,
     )
     for line in _sentences(advice):
-        out.print(line, soft_wrap=True, markup=False)
+        say(line)
 
 
 def _verdict(advice: "Advice", found: "Outlook") -> str:

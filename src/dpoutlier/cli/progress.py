@@ -5,18 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
-__all__ = ["console", "points_done", "reading", "say_if_compiling", "share_done", "working"]
+__all__ = ["console", "points_done", "reading", "say", "say_if_compiling", "share_done", "working"]
 
 
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - --help must not wait for it
 
     return Console(stderr=stderr, highlight=False)
+
+
+def say(text: str, style: str | None = None, *, stderr: bool = False) -> None:
+    """Print a text as it is: lines are not cut at the width of the terminal, and brackets are no markup."""
+    console(stderr=stderr).print(text, style=style, soft_wrap=True, markup=False)
 
 
 def say_if_compiling() -> None:
@@ -34,16 +40,22 @@ def working(text: str) -> Iterator[None]:
         yield
 
 
+def _bar(*columns: str | ProgressColumn, **options: Any) -> Progress:
+    """A progress bar on standard error, if that is a terminal."""
+    from rich.progress import Progress  # noqa: PLC0415
+
+    return Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty(), **options)
+
+
 @contextmanager
 def reading(text: str) -> Iterator[Callable[[int, int], None]]:
     """A bar of the share of bytes read: call with bytes done and bytes in all. Each pass over the files starts a new bar.
 
     It shows no rows, not their number, and not the size of the files.
     """
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (TextColumn(text), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    with _bar(text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()) as bar:
         task, last = bar.add_task(text, total=None), 0
 
         def watch(done: int, total: int) -> None:
@@ -59,16 +71,10 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def points_done(text: str) -> Iterator[Callable[[int, float], None]]:
     """A bar with the time left: call with the number of points done, and with their share of all files."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (
-        TextColumn(text),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[points]:,} points"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+    points = "{task.fields[points]:,} points"
+    with _bar(text, BarColumn(), TaskProgressColumn(), points, TimeRemainingColumn()) as bar:
         task = bar.add_task(text, total=1.0, points=0)
         yield lambda points, share: bar.update(task, completed=share, points=points)
 
@@ -79,30 +85,17 @@ def share_done() -> Iterator[Callable[[str, float, float], None]]:
 
     If standard error is not a terminal, it prints a line for each part of the work instead.
     """
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
 
-    columns = (
-        TextColumn("{task.description:<16}"),
+    shown = (
+        "{task.description:<16}",
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        "left",
         TimeRemainingColumn(),
     )
-    with Progress(
-        *columns,
-        console=console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-        speed_estimate_period=300,
-    ) as bar:
+    with _bar(*shown, speed_estimate_period=300) as bar:
         task, named = bar.add_task("", total=None), set()
 
         def watch(text: str, done: float, total: float) -> None:

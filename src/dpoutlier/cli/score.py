@@ -1,13 +1,14 @@
 """``dpoutlier score``: points in, scores out."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.cli.model_source import CaFile, KeyFile, ModelOrId, open_model
+from dpoutlier.cli.progress import console, points_done, say, say_if_compiling
+from dpoutlier.exceptions import InvalidParameterError, PointsError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,16 +28,12 @@ UNSCORED = (
 )
 
 
-class Missing(StrEnum):
-    """What to do with a point that misses a value."""
-
-    error = "error"
-    null = "null"
+Missing = Literal["error", "null"]
+"""What to do with a point that misses a value."""
 
 
 def score(
-    context: typer.Context,
-    model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo; with --url, the id of a model.")],
+    model: ModelOrId,
     points: Annotated[
         list[Path],
         typer.Argument(
@@ -56,17 +53,15 @@ def score(
     missing: Annotated[
         Missing,
         typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score."),
-    ] = Missing.error,
+    ] = "error",
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,
     url: Annotated[
         str | None,
         typer.Option(help="Address of a server that scores, such as https://host:8765. The output is the same."),
     ] = None,
-    key_file: Annotated[
-        Path | None, typer.Option(help="File with the key for --url; by default the variable DPOUTLIER_KEY.")
-    ] = None,
-    ca: Annotated[Path | None, typer.Option(help="File of the authority that signed the certificate of --url.")] = None,
+    key_file: KeyFile = None,
+    ca: CaFile = None,
 ) -> None:
     """Score points with a model, free of privacy cost. Files may be larger than memory.
 
@@ -76,37 +71,31 @@ def score(
 
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
-    with errors_for_people(context):
-        from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
-        from dpoutlier.cli.model_source import open_model  # noqa: PLC0415
-        from dpoutlier.cli.progress import console, say_if_compiling  # noqa: PLC0415
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
-        from dpoutlier.tables.paths import format_of  # noqa: PLC0415
+    from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
-        if target_fpr is not None and threshold is not None:
-            raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
-        if output is not None:
-            format_of(output)
-            check_output(output, overwrite=force)
-        detector = open_model(model, url, key_file, ca, n_jobs)
-        if target_fpr is not None or threshold is not None:
-            detector.set_threshold(target_fpr=target_fpr, score=threshold)
-        if url is None:
-            say_if_compiling()
+    if target_fpr is not None and threshold is not None:
+        raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
+    if output is not None:
+        format_of(output)
+        check_output(output, overwrite=force)
+    detector = open_model(model, url, key_file, ca, n_jobs)
+    if target_fpr is not None or threshold is not None:
+        detector.set_threshold(target_fpr=target_fpr, score=threshold)
+    if url is None:
+        say_if_compiling()
 
-        def score_all(scoring: "ScoresPoints") -> ScoreResult:
-            return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
+    def score_all(scoring: "ScoresPoints") -> ScoreResult:
+        return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
 
-        if hasattr(detector, "_retry_on_replaced_model"):
-            scored = detector._retry_on_replaced_model(score_all)
-        else:
-            scored = score_all(detector)
-        if url is None and not detector.publishable:
-            console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
-        if top:
-            _print_top(scored)
-        if output is not None:
-            console().print(f"Wrote {output}", soft_wrap=True, markup=False)
+    retry = getattr(detector, "_retry_on_replaced_model", None)
+    scored = score_all(detector) if retry is None else retry(score_all)
+    if url is None and not detector.publishable:
+        console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
+    if top:
+        _print_top(scored)
+    if output is not None:
+        say(f"Wrote {output}")
 
 
 class OutlyingPoint(NamedTuple):
@@ -164,7 +153,7 @@ def _run(
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, feature_columns  # noqa: PLC0415
 
-    scorer, domain = batch_scorer(detector, missing=missing.value), detector._fitted_domain()
+    scorer, domain = batch_scorer(detector, missing=missing), detector._fitted_domain()
     source = Points(points, domain)
     features = feature_columns(list(source.schema.names), scorer, where=str(source.files[0]))
     scored = ScoreResult(top, source, scorer.names, features if domain.names else [])
@@ -191,8 +180,6 @@ def _scored_batches(
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    from dpoutlier.cli.progress import points_done  # noqa: PLC0415
-
     with points_done("scoring") as show:
         for batch in source:
             table, (before, after) = batch.table, batch.share
@@ -210,8 +197,6 @@ def _scored_batches(
 
 def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
     """The columns to add; an error says in which file, and what can be done here."""
-    from dpoutlier.exceptions import PointsError  # noqa: PLC0415
-
     try:
         return scorer.arrow(features, first)
     except PointsError as error:
@@ -224,8 +209,6 @@ def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table",
 def _print_top(scored: ScoreResult) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
-
-    from dpoutlier.cli.progress import console  # noqa: PLC0415
 
     out, (top, source, added, features) = console(), scored
     places = ["file", "row"] if len(source.files) > 1 else ["row"]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.exceptions import InvalidParameterError, MissingExtraError
 
 __all__ = ["serve"]
 
@@ -39,45 +39,43 @@ def serve(
 
     Example: dpoutlier serve model.dpo --keys keys.json
     """
-    with errors_for_people():
-        from importlib.util import find_spec  # noqa: PLC0415 - --help must not wait for it
+    from importlib.util import find_spec  # noqa: PLC0415 - --help must not wait for it
 
-        from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
-        from dpoutlier.exceptions import InvalidParameterError  # noqa: PLC0415
+    from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
 
-        if keys is not None and open_:
-            raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
-        if keys is None and not open_:
-            raise InvalidParameterError(
-                "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
-            )
-        absent = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
-        if absent:
-            raise InvalidParameterError(
-                f"the server needs what is not installed ({', '.join(absent)}): pip install 'dpoutlier[server]', or "
-                "'.[server]' where its source is."
-            )
-        from dpoutlier.server.models import named_models  # noqa: PLC0415
-        from dpoutlier.server.run import serve as run  # noqa: PLC0415
-        from dpoutlier.server.settings import Settings  # noqa: PLC0415
-
-        run(
-            Settings(
-                models=named_models(models),
-                keys=None if keys is None else str(keys.absolute()),
-                secret_models=secret_models,
-                host=host,
-                port=port,
-                workers=workers,
-                tls_cert=None if tls_cert is None else str(tls_cert.absolute()),
-                tls_key=None if tls_key is None else str(tls_key.absolute()),
-                audit=None if audit is None else str(audit.absolute()),
-                max_bytes=bytes_of("--max-bytes", max_bytes),
-                max_rows=max_rows,
-                explain_rows=explain_rows,
-                rate=rate,
-                body_seconds=body_seconds,
-                header_seconds=header_seconds,
-                connections=connections,
-            )
+    if keys is not None and open_:
+        raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
+    if keys is None and not open_:
+        raise InvalidParameterError(
+            "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
         )
+    absent = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
+    if absent:
+        raise MissingExtraError(
+            f"the server needs what is not installed ({', '.join(absent)}).",
+            remedy="pip install 'dpoutlier[server]', or '.[server]' where its source is.",
+        )
+    from dpoutlier.server.models import named_models  # noqa: PLC0415
+    from dpoutlier.server.run import serve as run  # noqa: PLC0415
+    from dpoutlier.server.settings import Settings  # noqa: PLC0415
+
+    run(
+        Settings(
+            models=named_models(models),
+            keys=None if keys is None else str(keys.absolute()),
+            secret_models=secret_models,
+            host=host,
+            port=port,
+            workers=workers,
+            tls_cert=None if tls_cert is None else str(tls_cert.absolute()),
+            tls_key=None if tls_key is None else str(tls_key.absolute()),
+            audit=None if audit is None else str(audit.absolute()),
+            max_bytes=bytes_of("--max-bytes", max_bytes),
+            max_rows=max_rows,
+            explain_rows=explain_rows,
+            rate=rate,
+            body_seconds=body_seconds,
+            header_seconds=header_seconds,
+            connections=connections,
+        )
+    )

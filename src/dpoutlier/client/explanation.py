@@ -18,14 +18,13 @@ from dpoutlier.features.domain import Domain
 __all__ = ["ServedExplanation", "ServedPoint"]
 
 GRIDS = ("DPGridKNN", "GridKNN")
-BEFORE_THE_REGION = "What features add makes the score. "
 
 
 @dataclass(frozen=True)
 class ServedPoint:
     """What the server says about one point, besides numbers."""
 
-    note: str
+    region_note: str
     counterfactual: str | None
     instead: dict[str, tuple[str, str]]
     """For each feature: the values at which the point would be usual, and the score there."""
@@ -114,7 +113,7 @@ class ServedExplanation(Explanation):
         return self.points[point].instead[feature][: 1 if self.grid else 2]
 
     def _region_note(self, point: int) -> str:
-        return self.points[point].note.removeprefix(BEFORE_THE_REGION)
+        return self.points[point].region_note
 
     @property
     def _of_grid(self) -> bool:
@@ -127,7 +126,7 @@ class ServedExplanation(Explanation):
 
 def _point(content: dict[str, Any]) -> ServedPoint:
     instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in content["rows"]}
-    return ServedPoint(str(content["note"]), content["counterfactual"], instead)
+    return ServedPoint(str(content.get("region_note") or ""), content["counterfactual"], instead)
 
 
 def _not_sent(what: str) -> AttributeError:

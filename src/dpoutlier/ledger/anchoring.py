@@ -1,4 +1,4 @@
-"""A ledger with its anchor: checked and tried before an entry is kept, and told of it afterwards."""
+"""A ledger with its anchor: checked and tried before an entry is written, and updated afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.entries import Entry
 from dpoutlier.ledger.store import read_entries
 
-__all__ = ["check_anchor", "new_anchor", "tell_anchor", "try_anchor"]
+__all__ = ["check_anchor", "new_anchor", "try_anchor", "update_anchor"]
 
 
 def check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
@@ -50,7 +50,7 @@ def try_anchor(place: Path, number: int) -> None:
         ) from None
 
 
-def tell_anchor(place: Path, entry: Entry) -> None:
+def update_anchor(place: Path, entry: Entry) -> None:
     try:
         write_head(place, entry)
     except OSError as error:

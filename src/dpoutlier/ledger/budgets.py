@@ -41,7 +41,7 @@ def number_text(epsilon: Fraction, *, down: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may ever be spent on a data set, in one relation and one unit, both fixed for ever."""
+    """The most that may ever be spent on a data set, in one relation and one unit, both of which never change."""
 
     dataset: str
     epsilon: Fraction | None

@@ -1,4 +1,4 @@
-"""A ledger that is told of a release when the release is in its place."""
+"""A ledger that notes a release only when its file is complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DeferredLedger"]
 class DeferredLedger(Ledger):
     """Charges at once, like any ledger; what a fit commits is kept until ``settle``.
 
-    For whoever writes the model to a file: until the file is there, the ledger must not name a release.
+    For a command that writes the model to a file: until the file is complete, the ledger must not name a release.
     """
 
     _release: tuple[Receipt, str] | None = None

@@ -1,4 +1,4 @@
-"""A ledger as a table, for whoever checks it without this program."""
+"""A ledger as a table, to check it without this program."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from typing import Any, Self
 from dpoutlier._validate import at_least_one, bad, one_of
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.ledger.anchor import Head, check_heads, heads_in, write_head
-from dpoutlier.ledger.anchoring import check_anchor, new_anchor, tell_anchor, try_anchor
+from dpoutlier.ledger.anchoring import check_anchor, new_anchor, try_anchor, update_anchor
 from dpoutlier.ledger.budgets import AnchorChange, Balance, Book, Spending, Unit, cost_of, number_text, rounded_up
 from dpoutlier.ledger.entries import Entry
 from dpoutlier.ledger.store import Appending, append, check_free, create_file, read_entries
@@ -123,7 +123,7 @@ class Ledger:
         with new_anchor(place, Path(path)):
             try_anchor(place, 1)
             entry = create_file(Path(path), first)
-        tell_anchor(place, entry)
+        update_anchor(place, entry)
         return cls(path)
 
     # Reading -------------------------------------------------------------------------------------------------------------
@@ -466,7 +466,7 @@ class Ledger:
                     "epsilon": str(cost),
                     "what": _described(detector, guarantee),
                     "outside": False,
-                    "nonce": secrets.token_hex(16),  # so that the hash in a model tells nothing but itself
+                    "nonce": secrets.token_hex(16),  # so that the hash in a model reveals nothing else
                     "time": _now(),
                 }
             )
@@ -588,7 +588,7 @@ class Ledger:
 
     @contextmanager
     def _appending(self, *, lost: bool = False) -> Iterator[Appending]:
-        """``append`` with the anchor: checked first, tried before anything is kept, and told of the last entry when it is on disk.
+        """``append`` with the anchor: checked first, tried before anything is kept, and updated when the last entry is on disk.
 
         The last hash stands for all entries before it. If another anchor was given than the ledger names, that is recorded first.
         """
@@ -604,7 +604,7 @@ class Ledger:
             if named is not None:
                 try_anchor(Path(named), last.number)
         if named is not None:
-            tell_anchor(Path(named), last)
+            update_anchor(Path(named), last)
 
 
 def _change_anchor(appending: Appending, new: str, *, lost: bool = False, override: bool = False) -> None:

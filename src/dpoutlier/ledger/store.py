@@ -71,7 +71,7 @@ def _taken(path: Path) -> OutputExistsError:
 
 def read_entries(path: Path) -> list[Entry]:
     """All entries, with their chain checked."""
-    # Whoever may write reads as a writer: after a crash SQLite first takes back what was not finished.
+    # Who may write reads as a writer: after a crash SQLite first takes back what was not finished.
     with _connected(path, "rw" if os.access(path, os.W_OK) else "ro") as connection:
         return _entries(connection)
 
@@ -96,13 +96,13 @@ class Appending:
 def append(path: Path) -> Iterator[Appending]:
     """Hold the ledger for writing. What was added is on disk when the block ends.
 
-    If the block raises, nothing was added. If SQLite fails, also while it commits, the message tells what the file shows then.
+    If the block raises, nothing was added. If SQLite fails, also while it commits, the message says what the file shows then.
     """
     appending = None
     try:
         with _connected(path, "rw") as connection:
             connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("BEGIN IMMEDIATE")  # from here on whoever else wants to write waits
+            connection.execute("BEGIN IMMEDIATE")  # from here on other writers wait
             try:
                 appending = Appending(connection)
                 yield appending
@@ -155,7 +155,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             _check_kind(connection, path)
             yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # what SQLite says may quote bytes of a damaged file
-        locked = "locked" in str(error)
+        locked = getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
         hint = f"another process has held it for {WAIT:g} seconds" if locked else str(error)
         raise _SQLiteFailedError(f"{path} cannot be used as a ledger: {hint}.") from None
 

@@ -1,4 +1,4 @@
-"""Who may read a file that is replaced: the same people as before, whoever replaces it."""
+"""Keeps the readers of a file when it is replaced: the same people as before may read the new one."""
 
 from __future__ import annotations
 

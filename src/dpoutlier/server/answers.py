@@ -12,7 +12,7 @@ from pydantic_core import to_json
 from dpoutlier.detectors.batches import ScoredBatch
 from dpoutlier.detectors.frames import ADDED
 from dpoutlier.server.bodies import KINDS
-from dpoutlier.server.models import Served, number
+from dpoutlier.server.models import LoadedModel, number
 
 __all__ = ["CONTENT_TYPES", "WRITERS"]
 
@@ -33,7 +33,7 @@ def _lists(scored: ScoredBatch) -> list[list[Any] | None]:
     return found
 
 
-def to_json_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:
+def to_json_body(scored: ScoredBatch, served: LoadedModel, threshold: float | None) -> bytes:
     scores, outside, prediction = _lists(scored)
     content = {
         "model": served.name,
@@ -47,7 +47,7 @@ def to_json_body(scored: ScoredBatch, served: Served, threshold: float | None) -
     return to_json(content)
 
 
-def to_csv_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
+def to_csv_body(scored: ScoredBatch, served: LoadedModel, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
     scores, outside, prediction = _lists(scored)
     names = [name for name in ADDED if name in scored.columns]
     words = {True: "true", False: "false", None: ""}
@@ -61,7 +61,7 @@ def to_csv_body(scored: ScoredBatch, served: Served, threshold: float | None) ->
     return ("\n".join(lines) + "\n").encode()
 
 
-def to_arrow_body(scored: ScoredBatch, served: Served, threshold: float | None) -> bytes:
+def to_arrow_body(scored: ScoredBatch, served: LoadedModel, threshold: float | None) -> bytes:
     absent = None if scored.known is None else ~scored.known
     arrays = [pa.array(values, mask=absent) for values in scored.columns.values()]
     schema, head = _head(served.release, threshold, tuple(scored.columns))
@@ -78,7 +78,7 @@ def _head(release: str, threshold: float | None, names: tuple[str, ...]) -> tupl
     return schema, schema.serialize().to_pybytes()
 
 
-WRITERS: dict[str, Callable[[ScoredBatch, Served, float | None], bytes]] = {
+WRITERS: dict[str, Callable[[ScoredBatch, LoadedModel, float | None], bytes]] = {
     "json": to_json_body,
     "csv": to_csv_body,
     "arrow": to_arrow_body,

@@ -30,15 +30,11 @@ class DictionaryColumn:
             raise ValueError
         self.places: NDArray[np.int64] = np.where(missing, n, places)
         self.known: dict[int, Any] = {n: None}
-        self.numbers = self._entries(category)[self.places]
-
-    def _entries(self, category: Category | None) -> NDArray[np.float64]:
-        """The numbers of all entries, and of a missing value."""
         if category is None:
-            table = pa.table([self.dictionary], ["x"])
-            return np.append(tables.columns(table)[0], np.nan)
-        codes = map(category.code, [*self.dictionary.to_pylist(), None])
-        return np.array([np.nan if code is None else code + 0.5 for code in codes], np.float64)
+            entries = np.append(tables.columns(pa.table([self.dictionary], ["x"]))[0], np.nan)
+        else:
+            entries = tables.level_positions([*self.dictionary.to_pylist(), None], category)
+        self.numbers: NDArray[np.float64] = entries[self.places]
 
     def value(self, row: int) -> Any:
         """What stands in a row: the same object for equal ones."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.arrow_dictionaries import DictionaryColumn
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.tables import convert as tables
@@ -28,7 +28,7 @@ ONE_DICTIONARY = (
 NO_STREAM = "the body is no Arrow IPC stream, or it is damaged or cut short."
 
 
-def arrow_points(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Points:
+def arrow_points(body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) -> Points:
     """The points of a body; other columns are not even decoded."""
     try:
         return _points(_table(body, served, most_rows, most_bytes), served.domain)
@@ -68,7 +68,7 @@ class Layout(NamedTuple):
     """Whether, beyond that, all are float64 and none has levels: then the batch is as kernels read it."""
 
 
-def _table(body: bytes, served: Served, most_rows: int, most_bytes: int) -> Any:
+def _table(body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) -> Any:
     """The features as a table, or as the one batch that they came in."""
     buffer = pa.py_buffer(body)
     messages = _messages(buffer)
@@ -96,7 +96,7 @@ def _messages(buffer: Any) -> Iterator[Any]:
         yield message
 
 
-def _layout(message: Any, served: Served) -> Layout:
+def _layout(message: Any, served: LoadedModel) -> Layout:
     """The first message's schema, checked against the model."""
     if message is None or message.type != "schema":
         raise ValueError

@@ -96,12 +96,12 @@ class AuditLog:
             self._write(self._last(), event, fields)
 
     def check(self) -> None:
-        """See that the file is a log that can be gone on with; ValueError, KeyError or TypeError if it is none."""
+        """Check that entries can be added to the file; ValueError, KeyError or TypeError if it is not a log."""
         with self._locked():
             self._last()
 
     def check_and_sync(self) -> None:
-        """See that the log still works, and that what was written is on the disk."""
+        """Check that the log still works, and force what was written to the disk."""
         if self.fault is None:
             self.check()
         else:
@@ -109,7 +109,7 @@ class AuditLog:
         self.sync()
 
     def sync(self) -> None:
-        """See that what was written is on the disk. That may take long, and must not hold up others."""
+        """Force what was written to the disk. That may take long, and must not hold up others."""
         with self._alone:
             handle = os.dup(self.file)
         try:
@@ -154,7 +154,7 @@ class AuditLog:
             self.fault = MOVED
         if self.fault == MOVED:
             self.close()  # the right file may be put back
-        # Without a mark no server runs yet, and whoever starts one is told.
+        # Without a mark no server runs yet, and its start reports the error.
         if self.fault != known and self.mark.read() is not None:
             message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
             log("audit-failed", "critical", message=message, **where(error))
@@ -264,7 +264,7 @@ def verify(path: str | Path, head: str | None = None) -> Verified:
 
 
 def _refusals(entry: dict[str, Any]) -> int:
-    """How many refused requests an entry tells of."""
+    """How many refused requests an entry records."""
     if entry["event"] == "refused":
         return 1
     count = entry.get("count") if entry["event"] == "refused-more" else 0

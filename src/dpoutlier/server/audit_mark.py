@@ -14,7 +14,7 @@ PLACE = Struct("<QQQQ32s")
 
 
 class Known(NamedTuple):
-    """The log as it was left by whoever wrote last."""
+    """The log as the last writer left it."""
 
     device: int
     inode: int
@@ -24,7 +24,7 @@ class Known(NamedTuple):
 
 
 class Mark:
-    """A page of memory that processes share by a file in a folder. Only whoever has locked the log may use it."""
+    """A page of memory that processes share by a file in a folder. Lock the log before you use it."""
 
     def __init__(self, folder: str | None) -> None:
         if folder is None:

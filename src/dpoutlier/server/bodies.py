@@ -28,7 +28,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = list[tuple[bytes, bytes]]
 
 
-class Gone(Exception):  # noqa: N818 - nobody is there to be told
+class Gone(Exception):  # noqa: N818 - no client is left to answer
     """The client has left."""
 
 

@@ -11,7 +11,7 @@ from fastapi.security.base import SecurityBase
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.envelope import Exchange
 from dpoutlier.server.keys import Key
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import check_given_once
 from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.worker import worker_of
@@ -56,12 +56,12 @@ ModelName = Annotated[
 ]
 
 
-def _served(request: Request, model: str, key: Key, *, audited: bool) -> Served:
+def _served(request: Request, model: str, key: Key, *, audited: bool) -> LoadedModel:
     """The model, if the key is for it. A forbidden model and one that does not exist give the same answer."""
     exchange, worker = exchange_of(request), worker_of(request)
     worker.rate.take(key.id)
     exchange.audited = audited  # and not before: a client over its rate limit must not fill the disk either
-    served = worker.models.get(model)
+    served = worker.models.served.get(model)
     if served is not None:  # a name that no model has is the client's text, and is written nowhere
         exchange.model = served.name
     if served is None or not key.may_use(model):
@@ -70,11 +70,11 @@ def _served(request: Request, model: str, key: Key, *, audited: bool) -> Served:
     return served
 
 
-async def model_to_show(request: Request, key: RequestKey, model: ModelName) -> Served:
+async def model_to_show(request: Request, key: RequestKey, model: ModelName) -> LoadedModel:
     return _served(request, model, key, audited=False)
 
 
-async def model_to_query(request: Request, key: RequestKey, model: ModelName) -> Served:
+async def model_to_query(request: Request, key: RequestKey, model: ModelName) -> LoadedModel:
     """A model that points are sent to: the audit log has an entry of each such request."""
     served = _served(request, model, key, audited=True)
     if request.scope["query_string"]:
@@ -82,5 +82,5 @@ async def model_to_query(request: Request, key: RequestKey, model: ModelName) ->
     return served
 
 
-ModelToShow = Annotated[Served, Depends(model_to_show)]
-ModelToQuery = Annotated[Served, Depends(model_to_query)]
+ModelToShow = Annotated[LoadedModel, Depends(model_to_show)]
+ModelToQuery = Annotated[LoadedModel, Depends(model_to_query)]

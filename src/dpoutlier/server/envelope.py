@@ -94,7 +94,7 @@ class Envelope:
             self._check(scope)
             await self.app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, sending)
         except Refusal as error:
-            refusal = error.forgetful()
+            refusal = error.without_traceback()
         except Gone:
             exchange.status = 499
         except Exception as error:  # noqa: BLE001 - only its type is logged, whatever it is
@@ -118,7 +118,7 @@ class Envelope:
             if not self._record(exchange):
                 self._record_refused(refusal, exchange)
         except Refusal as error:
-            refusal = error.forgetful()
+            refusal = error.without_traceback()
             exchange.status = refusal.status
         body = error_body(refusal.code, refusal.message)
         headers = [JSON, (b"content-length", str(len(body)).encode()), *refusal.headers, *_own_headers(exchange)]

@@ -9,13 +9,13 @@ from pydantic_core import to_json
 
 from dpoutlier.detectors.scores import labels_of
 from dpoutlier.explain.explanation import Explanation
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points
 
 __all__ = ["explanations_body"]
 
 
-def explanations_body(served: Served, points: Points, values: Any) -> bytes:
+def explanations_body(served: LoadedModel, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""
     found = served.detector.explain(values)
     outside = served.domain.outside(points.columns)
@@ -41,7 +41,9 @@ def _one(found: Explanation, point: int, points: Points, outside: bool, label: i
         "outside_bounds": outside,
         "prediction": label,
         "note": found.note(point),
+        "region_note": None if found.k is None else found._region_note(point),  # noqa: SLF001 - one text for both sides
         "counterfactual": None if counterfactual is None else str(counterfactual),
+        "reached": None if counterfactual is None else counterfactual.reached,
         "contributions": found.contributions[point].tolist(),
         "empty": [_share(share) for share in found.empty[point].tolist()],
         "rows": [_row(found, point, points, *ranked) for ranked in found.ranking(point)],

@@ -1,4 +1,4 @@
-"""Who asks: the key of a request, read again when its file changes."""
+"""Checks the key of a request. The key file is read again when it changes."""
 
 from __future__ import annotations
 

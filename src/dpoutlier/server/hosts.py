@@ -1,4 +1,4 @@
-"""Names of the machine itself. Whoever is let in without a key must have asked for one of them.
+"""Names of the machine itself. A request without a key must be addressed to one of them.
 
 A page of somebody else, in a browser on this machine, can have its own name point here, and then read what the server answers. It
 cannot make the browser send another Host header than that name.

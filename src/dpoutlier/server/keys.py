@@ -38,7 +38,7 @@ DUMMY = hashlib.sha256(b"no key has this").hexdigest()
 
 @dataclass(frozen=True)
 class Key:
-    """What a key permits. Times are seconds since 1970; the secret itself is known to nobody but its bearer."""
+    """What a key permits. Times are seconds since 1970; only the bearer knows the secret itself."""
 
     id: str
     label: str
@@ -62,7 +62,7 @@ class Key:
 
 
 OPEN = Key("open", "", DUMMY, (EVERY,), metrics=True, created=0, expires=2**62)
-"""Whoever asks a server that is open to all."""
+"""The key of every request to a server that is open to all."""
 
 
 class KeyRing:
@@ -131,14 +131,14 @@ def _key(content: dict[str, Any]) -> Key:
 def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int = 90, metrics: bool = False) -> str:
     """Add a key to the file, which is made if there is none, and return it: it is shown this once and stored nowhere."""
     if not models and not metrics:
-        raise bad("--models", "ids of models separated by commas, or '*' for all", ",".join(models))
+        raise bad("models", "ids of models separated by commas, or '*' for all", ",".join(models))
     for model in models:
         if model != EVERY and not MODEL_NAME.fullmatch(model):
-            raise bad("--models", "ids of models (letters, digits, . _ -), or '*' for all", model)
+            raise bad("models", "ids of models (letters, digits, . _ -), or '*' for all", model)
     if not 1 <= days <= MOST_DAYS:
-        raise bad("--days", f"a whole number from 1 to {MOST_DAYS}", days)
+        raise bad("days", f"a whole number from 1 to {MOST_DAYS}", days)
     if not label.isprintable() or len(label) > LONGEST_LABEL:
-        raise bad("--label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
+        raise bad("label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
     with _changing(path) as keys:
         if len(keys) >= MOST_KEYS:
             raise InvalidParameterError(f"{path} holds {MOST_KEYS} keys; start another file.")
@@ -187,7 +187,7 @@ def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
 
 
 def _lock(path: Path) -> int:
-    """The file that is locked while keys are changed. Whoever owns the folder must be able to open it, also if root made it."""
+    """The file that is locked while keys are changed. The owner of the folder must be able to open it, also if root made it."""
     place, flags = path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         lock = os.open(place, flags | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Logs: lines of JSON on standard error. They tell that a request came, and nothing of what it said."""
+"""Logs: lines of JSON on standard error. They record that a request came, and nothing of its content."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def log(event: str, level: str = "info", *, at_once: bool = True, **fields: Any)
 def _line(content: dict[str, Any]) -> bytes:
     try:
         return to_json(content)
-    except Exception as error:  # noqa: BLE001 - such as the name of a file that is no text: the rest is told
+    except Exception as error:  # noqa: BLE001 - such as a file name that is not text: the other fields are logged
         known = {name: content[name] for name in ("time", "level", "event", "pid")}
-        return to_json({**known, "not_told": type(error).__name__})
+        return to_json({**known, "left_out": type(error).__name__})
 
 
 def flush() -> None:
     """Write what waits, in whole lines and pieces that lines of other workers do not mix with."""
-    with _lock, suppress(OSError):  # nobody reads it any more
+    with _lock, suppress(OSError):  # the reader has gone
         while _waiting:
             piece = _waiting.pop(0) + b"\n"
             while _waiting and len(piece) + len(_waiting[0]) < WHOLE:
@@ -65,7 +65,7 @@ def where(error: BaseException) -> dict[str, Any]:
 
 
 class Lines(logging.Handler):
-    """Records of other packages, as lines like ours. Only the fixed part of a message is told, and no stack trace."""
+    """Records of other packages, as lines like ours. Only the fixed part of a message is logged, and no stack trace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         fields: dict[str, Any] = {"logger": record.name, "at": f"{record.module}:{record.lineno}"}

@@ -6,7 +6,6 @@ import os
 from bisect import bisect_left
 from collections import Counter as Counted
 from collections.abc import Hashable, Iterator
-from pathlib import Path
 from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -108,28 +107,8 @@ tally = Tally()
 def page() -> bytes:
     """All metrics as text; of other workers those of half a second ago."""
     tally.write()
-    folder = os.environ.get(FOLDER)
-    if folder is None:
-        return bytes(generate_latest(_registry))
-    _forget_the_dead(Path(folder))
-    registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    registry = _registry
+    if FOLDER in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return bytes(generate_latest(registry))
-
-
-def _forget_the_dead(folder: Path) -> None:
-    """Gauges of workers that are gone. What they counted stays."""
-    for file in folder.glob("gauge_live*_*.db"):
-        pid = file.stem.rpartition("_")[2]
-        if pid.isdigit() and not _alive(int(pid)):
-            file.unlink(missing_ok=True)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -31,7 +31,7 @@ from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, Mod
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["LOADED", "MISSING", "LoadedModels", "Served", "named_models", "number", "prepared"]
+__all__ = ["LOADED", "MISSING", "LoadedModel", "LoadedModels", "named_models", "number", "prepared"]
 
 MOST_SCORERS = 64
 WARM_ROWS = 3
@@ -86,7 +86,7 @@ def number(value: float | None) -> float | Infinite | None:
     return "inf" if value > 0 else "-inf"
 
 
-class Served:
+class LoadedModel:
     """One model: its description, and what scores with it."""
 
     def __init__(self, name: str, model: Model, settings: Settings) -> None:
@@ -100,7 +100,7 @@ class Served:
         self.detail = self._detail(settings).model_dump_json().encode()
 
     @classmethod
-    def load(cls, name: str, path: str, settings: Settings) -> Served:
+    def load(cls, name: str, path: str, settings: Settings) -> LoadedModel:
         """Read, check and warm a model."""
         model = read_model(path, secret=True)
         if model.guarantee.private and not model.publishable and not settings.secret_models:
@@ -140,12 +140,6 @@ class Served:
             while len(self._scorers) >= MOST_SCORERS:
                 self._scorers.pop(list(self._scorers)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
             self._scorers[nulls, threshold] = found
-        return found
-
-    def threshold_for(self, target_fpr: float) -> float:
-        """The threshold for a false-positive rate; free of privacy cost."""
-        found = self.model.with_target_fpr(target_fpr).threshold
-        assert found is not None
         return found
 
     def _summary(self) -> ModelSummary:
@@ -200,23 +194,20 @@ def _middle_row(domain: Domain) -> list[Any]:
 
 
 class LoadedModels:
-    """All models of a server. ``get`` gives what a request goes on with, also if the file is replaced meanwhile."""
+    """All models of a server. A request keeps the model that it found here, also if the file is replaced meanwhile."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.served: dict[str, Served] = {}
+        self.served: dict[str, LoadedModel] = {}
         self.stamps: dict[str, Stamp | None] = {}
         self.missing: set[str] = set()
-        self.failed: dict[str, tuple[float, str]] = {}
-        """When a file that could not be loaded is tried again, and what was wrong with it."""
+        self.failed: dict[str, tuple[float, type[Exception] | None]] = {}
+        """When a file that could not be loaded is tried again, and the type of its error."""
 
     def load_all(self) -> None:
         for name, path in self.settings.models:
             self.stamps[name] = stamp_of(path)
-            self.served[name] = Served.load(name, path, self.settings)
-
-    def get(self, name: str) -> Served | None:
-        return self.served.get(name)
+            self.served[name] = LoadedModel.load(name, path, self.settings)
 
     def refresh(self, name: str, path: str) -> str | Exception | None:
         """Load a model again if its file was replaced: ``LOADED``, ``MISSING`` or the error, each once; the old model stays.
@@ -225,18 +216,18 @@ class LoadedModels:
         """
         stamp = stamp_of(path)
         if stamp is None:
-            known = name in self.missing
+            new = name not in self.missing
             self.missing.add(name)
-            return None if known else MISSING
-        again, known_text = self.failed.get(name, (math.inf, ""))
+            return MISSING if new else None
+        again, known = self.failed.get(name, (math.inf, None))
         if stamp == self.stamps[name] and name not in self.missing and time.monotonic() < again:
             return None
         self.missing.discard(name)
         changed, self.stamps[name] = stamp != self.stamps[name], stamp
         try:
-            self.served[name] = Served.load(name, path, self.settings)
+            self.served[name] = LoadedModel.load(name, path, self.settings)
         except Exception as error:  # noqa: BLE001 - whatever it is, the old one still answers
-            self.failed[name] = (time.monotonic() + RETRY, str(error))
-            return error if changed or str(error) != known_text else None
+            self.failed[name] = (time.monotonic() + RETRY, type(error))
+            return error if changed or type(error) is not known else None
         self.failed.pop(name, None)
         return LOADED

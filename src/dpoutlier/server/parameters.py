@@ -58,7 +58,7 @@ class ExplainQuery(BaseModel):
 
 
 def check_given_once(given: QueryParams) -> None:
-    """Refuse a parameter that is given twice: nobody could say which value counts."""
+    """Refuse a parameter that is given twice, because it is unclear which value counts."""
     names = [name for name, _ in given.multi_items()]
     doubled = next((name for name in names if names.count(name) > 1), None)
     if doubled is not None:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.tables import convert as tables
@@ -18,7 +17,6 @@ __all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "mi
 SHOWN_COLUMNS = 20
 PLAIN = frozenset({int, float, bool})
 SCALARS = frozenset({int, float, bool, str, type(None)})
-TEXTS = frozenset({str, type(None)})
 
 
 class Points(NamedTuple):
@@ -85,36 +83,18 @@ def _numbers(values: Sequence[Any], domain: Domain, j: int) -> NDArray[np.float6
             f"{type(values[row]).__name__}.",
         )
     if category is not None:
-        return _codes(values, category, types)
+        return tables.level_positions(values, category)
     column = np.empty((len(values), 1), object)
     column[:, 0] = values
     return tables.columns(column)[0]
 
 
-def _codes(values: Sequence[Any], category: Category, types: set[type]) -> NDArray[np.float64]:
-    """Level i as ``i + 1/2``."""
-    if types <= TEXTS:  # equal values are of one level then, which need not hold of 1 and true
-        known = {value: _middle(category, value) for value in set(values)}
-        return np.array([known[value] for value in values], np.float64)
-    return np.array([_middle(category, value) for value in values], np.float64)
-
-
-def _middle(category: Category, value: Any) -> float:
-    code = category.code(value)
-    return np.nan if code is None else code + 0.5
-
-
 def missing_value(points: Points, domain: Domain) -> Refusal:
-    """What to say of the first value that is missing where the model has no cell for it."""
-    for j, (label, column) in enumerate(zip(domain.labels, points.columns, strict=True)):
-        rows = np.flatnonzero(np.isnan(column))
-        if len(rows) and not domain.has_missing_cell(j):
-            row, category = int(rows[0]), domain.category(j)
-            what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
-            return Refusal(
-                "missing-value",
-                f"points have a missing value or {what} in {label}, point {row} (counted from 0): "
-                f"{cut(points.value(row, j))}. Remove or fill such points ({len(rows)} in this column), or ask with "
-                "missing=null, which gives them no score.",
-            )
-    raise AssertionError("no value is missing")
+    """The error for the first value that is missing where the model has no cell for it."""
+    j, row, n_missing, what = tables.first_missing(points.columns, domain)
+    return Refusal(
+        "missing-value",
+        f"points have a missing value or {what} in {domain.labels[j]}, point {row} (counted from 0): "
+        f"{cut(points.value(row, j))}. Remove or fill such points ({n_missing} in this column), or ask with missing=null, "
+        "which gives them no score.",
+    )

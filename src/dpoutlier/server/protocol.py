@@ -143,7 +143,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        if self.transport.get_write_buffer_size():  # a close waits until all is sent, for ever
+        if self.transport.get_write_buffer_size():  # a close would wait until all is sent, without a limit
             self._end_after(LINGER)
 
     def shutdown(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server does not do, in the one shape that all its errors have."""
+"""Error responses, which all have the same form."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Refusal(Exception):  # noqa: N818 - it is an answer
     def status(self) -> int:
         return CODES[self.code]
 
-    def forgetful(self) -> Self:
-        """The same without where it came from, which would keep the body in memory for as long."""
+    def without_traceback(self) -> Self:
+        """The same without its traceback, which would keep the body in memory."""
         self.__context__ = None
         return self.with_traceback(None)
 

@@ -27,7 +27,7 @@ class Window:
 
 
 class RefusedEntries:
-    """Whoever has no valid key cannot use up the entries that are for those who have one."""
+    """Writes or counts refused requests. Requests without a valid key cannot use up the entries of those with one."""
 
     def __init__(self, audit: AuditLog) -> None:
         self.audit = audit

@@ -5,12 +5,13 @@ Points are read, and scores are written, by our own bounded readers and writers:
 
 from __future__ import annotations
 
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
-from starlette.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from dpoutlier.exceptions import DpoutlierError
 from dpoutlier.server import metrics
@@ -21,7 +22,7 @@ from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.dependencies import ModelToQuery, ModelToShow, RequestKey, exchange_of, note_route
 from dpoutlier.server.explanations import explanations_body
 from dpoutlier.server.json_points import json_points
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import ExplainQuery, ScoreQuery
 from dpoutlier.server.points import Points, missing_value
 from dpoutlier.server.refusals import Refusal
@@ -39,7 +40,7 @@ from dpoutlier.server.worker import worker_of
 __all__ = ["SCORE", "router"]
 
 SCORE = "/v1/models/{model}/score"
-PAGE = StaticFiles(directory=Path(__file__).parent / "page")
+PAGE = {file.name: file.read_bytes() for file in (Path(__file__).parent / "page").iterdir()}
 TEXT = {"schema": {"type": "string"}}
 WORDS = {
     400: "The request cannot be used.",
@@ -83,13 +84,15 @@ router = APIRouter(dependencies=[Depends(note_route)])
 
 
 @router.get("/", include_in_schema=False)
-async def page(request: Request) -> Response:
-    return await PAGE.get_response("index.html", request.scope)
+async def page() -> Response:
+    return await page_file("index.html")
 
 
 @router.get("/static/{name}", include_in_schema=False)
-async def page_file(name: str, request: Request) -> Response:
-    return await PAGE.get_response(name, request.scope)
+async def page_file(name: str) -> Response:
+    if name not in PAGE:
+        raise HTTPException(404)
+    return Response(PAGE[name], media_type=guess_type(name)[0])
 
 
 @router.get("/openapi.json", include_in_schema=False)
@@ -160,9 +163,7 @@ async def score(request: Request, served: ModelToQuery, query: Annotated[ScoreQu
     worker, headers = worker_of(request), request.scope["headers"]
     kind = body_kind(headers)
     out = answer_kind(headers, kind)
-    threshold = query.threshold
-    if query.target_fpr is not None:
-        threshold = _threshold_for(served, query.target_fpr)
+    threshold = query.threshold if query.target_fpr is None else _threshold_for(served, query.target_fpr)
     body = await worker.bodies.read(headers, request.receive, complete="complete" in request.scope)
 
     def work() -> tuple[bytes, int]:
@@ -211,7 +212,7 @@ async def explain(request: Request, served: ModelToQuery, query: Annotated[Expla
     return Response(content, media_type="application/json")
 
 
-def _points(kind: str, body: bytes, served: Served, most_rows: int, most_bytes: int) -> Points:
+def _points(kind: str, body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) -> Points:
     if kind == "arrow":
         return arrow_points(body, served, most_rows, most_bytes)
     if kind == "csv":
@@ -219,9 +220,9 @@ def _points(kind: str, body: bytes, served: Served, most_rows: int, most_bytes: 
     return json_points(body, served.domain, most_rows)
 
 
-def _threshold_for(served: Served, target_fpr: float) -> float:
+def _threshold_for(served: LoadedModel, target_fpr: float) -> float | None:
     try:
-        return served.threshold_for(target_fpr)
+        return served.model.with_target_fpr(target_fpr).threshold
     except DpoutlierError as error:
-        text = str(error)
-    raise Refusal("bad-parameter", f"target_fpr: {text}")
+        problem = error.problem
+    raise Refusal("bad-parameter", f"{problem} Leave out target_fpr, or give an outlier score as threshold.")

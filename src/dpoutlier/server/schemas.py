@@ -119,7 +119,11 @@ class OneExplanation(BaseModel):
     outside_bounds: bool
     prediction: Literal[1, -1] | None
     note: str
+    region_note: str | None
+    """Of a grid: the part of ``note`` that is about the region of the counterfactual."""
     counterfactual: str | None
+    reached: bool | None
+    """Whether the changed point would be usual."""
     contributions: list[float]
     empty: list[float | None]
     rows: list[ExplanationRow]

@@ -1,4 +1,4 @@
-"""What a server was told on its command line. Workers read it from the environment."""
+"""The settings of a server, from its command line. Workers read them from the environment."""
 
 from __future__ import annotations
 

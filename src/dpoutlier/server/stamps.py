@@ -1,4 +1,4 @@
-"""How a server sees that a file is another one than before, or may be read by others than before."""
+"""Detects that a file was replaced, or that other people may read it than before."""
 
 from __future__ import annotations
 

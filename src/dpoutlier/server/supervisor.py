@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 
+from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import Process
 
@@ -31,6 +32,7 @@ class Supervisor(Multiprocess):
         for process in before:
             if process.exitcode is not None and (process not in self.processes or self.should_exit.is_set()):
                 log("worker-died", "error", worker=process.pid, exit_code=process.exitcode)
+                mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # its gauges go, what it counted stays
         self.processes = [self._watched(process) for process in self.processes]
 
     def _watched(self, process: Process) -> Process:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from dpoutlier.server.models import Served
+from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.refusals import Refusal
 
 __all__ = ["Work", "WorkThreads"]
@@ -36,7 +36,7 @@ class WorkThreads:
         self.scorers = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="score")
         self.explaining, self.explainer = 0, ThreadPoolExecutor(1, thread_name_prefix="explain")
 
-    async def score(self, work: Work, served: Served, kind: str, size: int) -> tuple[bytes, int]:
+    async def score(self, work: Work, served: LoadedModel, kind: str, size: int) -> tuple[bytes, int]:
         """Short work at once, and long work in another thread, by how long the last bodies of that kind took."""
         pace = served.seconds_per_byte
         if size > LARGEST_SHORT or pace.get(kind, GUESSED[kind]) * size > SHORT:
@@ -62,7 +62,7 @@ class WorkThreads:
         self.explainer.shutdown()
 
 
-def _timed(work: Work, served: Served, kind: str, size: int) -> tuple[bytes, int]:
+def _timed(work: Work, served: LoadedModel, kind: str, size: int) -> tuple[bytes, int]:
     pace, begin = served.seconds_per_byte, time.thread_time()
     found = work()
     seconds = max((time.thread_time() - begin - OVERHEAD) / max(size, 1), GUESSED[kind])

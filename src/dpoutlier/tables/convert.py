@@ -7,9 +7,10 @@ slow way, value by value, or it fails and leaves the column to that one.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +31,10 @@ __all__ = [
     "codes_of",
     "column_names",
     "columns",
+    "first_missing",
     "is_frame",
     "is_lazy",
+    "level_positions",
     "missing_value",
     "number_of_columns",
     "numbers",
@@ -105,7 +108,7 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
             return [_series(frame[:, j]) if own is None else _series_codes(frame[:, j], own) for j, own in each]
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
-        return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
+        return [_values(array[:, j]) if own is None else level_positions(array[:, j].tolist(), own) for j, own in each]
 
 
 def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]] | None:
@@ -132,10 +135,10 @@ def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
     """Levels of an Arrow column of text; None where some text is in no known encoding."""
     try:
         encoded = column.combine_chunks().dictionary_encode()
-        known = [_middle(category.code(value)) for value in [*encoded.dictionary.to_pylist(), None]]
+        known = level_positions([*encoded.dictionary.to_pylist(), None], category)
     except Exception:  # noqa: BLE001 - the slow way knows what to make of it
         return None
-    return np.asarray(np.array(known)[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
+    return np.asarray(known[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:
@@ -208,21 +211,28 @@ def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: b
     ``first`` is the number of the table's first row; None if the table is a part of a larger one and nobody knows which. Only for a
     ``whole`` table, the message says how many values are missing.
     """
-    for j, (label, column) in enumerate(zip(domain.labels, columns(table, domain), strict=True)):
+    j, row, n_missing, what = first_missing(columns(table, domain), domain)
+    label = domain.labels[j]
+    place = "" if first is None else f", row {first + row} (counted from 0)"
+    many = f" ({n_missing} in this column)" if whole else ""
+    return PointsError(
+        f"points have a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
+        remedy=f"Input contains NaN or text: remove or fill such rows{many}, or fit with a cell for missing values "
+        "(missing='cell').",
+        code="missing-value",
+        row=None if first is None else first + row,
+        column=label,
+    )
+
+
+def first_missing(found: Sequence[NDArray[np.float64]], domain: Domain) -> tuple[int, int, int, str]:
+    """The first column that misses a value and has no cell for it: its number, the first such row, how many, and what is wrong."""
+    for j, column in enumerate(found):
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
-            row, category = int(missing[0]), domain.category(j)
-            place = "" if first is None else f", row {first + row} (counted from 0)"
-            many = f" ({len(missing)} in this column)" if whole else ""
+            category = domain.category(j)
             what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
-            return PointsError(
-                f"points have a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
-                remedy=f"Input contains NaN or text: remove or fill such rows{many}, or fit with a cell for missing values "
-                "(missing='cell').",
-                code="missing-value",
-                row=None if first is None else first + row,
-                column=label,
-            )
+            return j, int(missing[0]), len(missing), what
     raise AssertionError("no value is missing")
 
 
@@ -393,11 +403,15 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
     return _parsed(values.tolist())
 
 
-def _value_codes(values: NDArray[Any], category: Category) -> NDArray[np.float64]:
-    return np.array([_middle(category.code(value)) for value in values.tolist()], np.float64)
-
-
 # Values -------------------------------------------------------------------------------------------------------------------
+
+
+def level_positions(values: Sequence[Any], category: Category) -> NDArray[np.float64]:
+    """Level i as ``i + 1/2``; NaN for a missing value, and for one that is no level."""
+    if set(map(type, values)) <= {str, NoneType}:  # equal texts are of one level, which need not hold of 1 and True
+        known = {value: _middle(category.code(value)) for value in set(values)}
+        return np.array([known[value] for value in values], np.float64)
+    return np.array([_middle(category.code(value)) for value in values], np.float64)
 
 
 def _parsed(values: list[Any]) -> NDArray[np.float64]:

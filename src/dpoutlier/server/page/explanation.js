@@ -6,7 +6,6 @@ import { count, missingValue, short, shortRange } from "./words.js";
 
 const SHOWN = 12;
 const EMPTY = / Empty: [^.]*\.$/; // the server explains a column that this page has not
-const NONE_USUAL = "No region near gathers"; // of a grid
 
 export class ExplanationPanel {
   /** `closed` is called with the row that was explained, `refused` with an error that is not about the row. */
@@ -67,7 +66,7 @@ export class ExplanationPanel {
     if (found.outside_bounds) {
       parts.push(el("p", { className: "aside" }, "A value lies outside the declared range. It was scored as if it lay on the bound."));
     }
-    const rows = found.rows.map((row) => ({ ...row, ...this.#instead(row, answer.typical_score, found.note) }));
+    const rows = found.rows.map((row) => ({ ...row, ...this.#instead(row, answer.typical_score, found.reached) }));
     if (found.counterfactual && found.counterfactual !== "None") {
       const inFigures = (text, { instead, shown }) => (instead ? text.replace(`${instead} instead of`, () => `${shown} instead of`) : text);
       parts.push(el("p", { className: "instead" }, sentence(rows.reduce(inFigures, found.counterfactual))));
@@ -90,9 +89,9 @@ export class ExplanationPanel {
   }
 
   /** The range as it is shown, and whether it would be usual, or only less unusual than any other. */
-  #instead({ feature, value, instead, then }, typical, note) {
+  #instead({ feature, value, instead, then }, typical, reached) {
     const numeric = this.result.model.features.find(({ name }) => name === feature)?.kind === "number";
-    const above = then ? Number(then) > Number(typical.toPrecision(4)) : note.includes(NONE_USUAL); // `then` has four figures
+    const above = then ? Number(then) > Number(typical.toPrecision(4)) : reached === false; // `then` has four figures
     return { shown: numeric ? shortRange(instead, parseFloat(value)) : instead, usual: !above };
   }
 
