@@ -39,14 +39,7 @@ class BearerKey(SecurityBase):
         self.scheme_name = "key"
 
     async def __call__(self, request: Request) -> Key:
-        exchange, guard = exchange_of(request), worker_of(request).guard
-        try:
-            key = guard.key_of(request.scope["headers"])
-        except Refusal:
-            exchange.refused_key = guard.known_id(request.scope["headers"])
-            raise
-        exchange.key = key.id
-        return key
+        return exchange_of(request).identify(worker_of(request).guard, request.scope["headers"])
 
 
 KEY = BearerKey()

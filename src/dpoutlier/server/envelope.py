@@ -9,7 +9,9 @@ from typing import Any
 
 from dpoutlier.server.audit_log import FAULTS
 from dpoutlier.server.bodies import Gone
+from dpoutlier.server.guard import Guard
 from dpoutlier.server.hosts import check_host, is_loopback
+from dpoutlier.server.keys import Key
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.refusals import Refusal, error_body
@@ -62,12 +64,22 @@ class Exchange:
         self.status = 0
         self.audited = False
 
+    def identify(self, guard: Guard, headers: list[tuple[bytes, bytes]]) -> Key:
+        """The key of the request, for the log and the audit log too."""
+        try:
+            key = guard.key_of(headers)
+        except Refusal:
+            self.refused_key = guard.known_id(headers)
+            raise
+        self.key = key.id
+        return key
+
 
 class Envelope:
     """The outermost layer around the routes. No exception leaves it."""
 
     def __init__(self, app: App, worker: Worker) -> None:
-        self.app, self.audit, self.refused = app, worker.audit, worker.refused
+        self.app, self.audit, self.refused, self.guard = app, worker.audit, worker.refused, worker.guard
         self.local = worker.settings.keys is None and is_loopback(worker.settings.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -110,6 +122,8 @@ class Envelope:
         if self.local:
             check_host(scope["headers"])
         if scope["query_string"].count(b"&") >= MOST_PARAMETERS:  # before the framework makes objects of them
+            if scope["path"].startswith("/v1/"):
+                scope["exchange"].identify(self.guard, scope["headers"])
             raise Refusal("bad-parameter", f"a request must have at most {MOST_PARAMETERS} parameters.")
 
     async def _refuse(self, refusal: Refusal, exchange: Exchange, scope: Scope, send: Send) -> None:
