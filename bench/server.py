@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # server_process
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # server_process
 
 import numpy as np
 import pyarrow as pa

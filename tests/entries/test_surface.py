@@ -12,11 +12,6 @@ import pytest
 import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute, Mount
-from reference_tables import Pair, Row, made_pair
-from registry import EXEMPT, complaints, covered, exempt
-from replaying import replay, search
-from scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
-from surface import commands, names, public_members, routes, sources, surface
 
 import dpoutlier
 from dpoutlier import DPForest, DPMarginals, PrivateBounds
@@ -30,6 +25,11 @@ from dpoutlier.tables.files import file_table
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.queries import InBlocks
 from dpoutlier.trusted.reference import Reference
+from entries.reference_tables import Pair, Row, made_pair
+from entries.registry import EXEMPT, complaints, covered, exempt
+from entries.replaying import replay, search
+from entries.scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
+from entries.surface import commands, names, public_members, routes, sources, surface
 
 
 @pytest.fixture

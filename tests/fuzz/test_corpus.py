@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from corpus_files import CORPUS, inputs
-from replay import VALID
-from targets import TARGETS
 
-HERE = Path(__file__).parent
+from fuzz.corpus_files import CORPUS, inputs
+from fuzz.replay import VALID
+from fuzz.targets import TARGETS
+
+ROOT = Path(__file__).parents[2]
 MOST_BYTES = 300_000
 ACCEPTED = {
     "model_file": "accepted",
@@ -37,8 +38,8 @@ CLIENT = {
 
 def replayed(*arguments):
     """What became of all inputs, in a process of its own with bounded memory. A hang ends that process."""
-    command = [sys.executable, str(HERE / "replay.py"), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-m", "tests.helpers.fuzz.replay", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     found = {(one["target"], one["input"]): one for one in lines if len(one) > 2}
     bad = [one for one in found.values() if "finding" in one]

@@ -18,7 +18,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
-from frozen_world import Seen
+
+from .frozen_world import Seen
 
 __all__ = ["bytes_of", "difference", "leaves", "plain"]
 

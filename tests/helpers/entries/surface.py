@@ -13,7 +13,6 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import typer
 from fastapi import FastAPI
-from walking import members
 
 import dpoutlier
 from dpoutlier.cli.app import app as program
@@ -21,9 +20,11 @@ from dpoutlier.engines.registry import ENGINES
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.paths import FORMATS
 
+from .walking import members
+
 __all__ = ["commands", "documented", "names", "public_members", "routes", "sources", "surface"]
 
-DOCS = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EAGER = ("pandas", "polars", "pyarrow", "modin", "cudf")
 """Frames in memory that narwhals knows."""
 IN_MEMORY = ("ndarray", "MaskedArray", "list", "tuple")
@@ -45,7 +46,7 @@ def public_members() -> Iterator[str]:
 @cache
 def documented() -> list[str]:
     """``dpoutlier.exceptions.PointsError``, and whatever else the documents name of our modules."""
-    text = "\n".join(path.read_text("utf-8") for path in [DOCS / "README.md", *sorted((DOCS / "docs").rglob("*.md"))])
+    text = "\n".join(path.read_text("utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
     found = set(re.findall(r"\bdpoutlier(?:\.[A-Za-z_]+){2,}", text))
     for module, imported in re.findall(r"from (dpoutlier\.[a-z_.]+) import \(?([A-Za-z_, \n]+)", text):
         found |= {f"{module}.{name.strip()}" for name in imported.split(",") if name.strip()}

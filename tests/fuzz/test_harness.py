@@ -11,16 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import targets
-from corpus_files import inputs
-from guards import MEGABYTE, Finding, guarded, reading
-from mutations import mutated
-from replay import outcome_of, warm
-from targets import Target
 
 from dpoutlier.model.file import load_model
+from fuzz import targets
+from fuzz.corpus_files import inputs
+from fuzz.guards import MEGABYTE, Finding, guarded, reading
+from fuzz.mutations import mutated
+from fuzz.replay import outcome_of, warm
+from fuzz.targets import Target
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def target(run, seconds=5, base=16 * MEGABYTE, per_byte=0):
@@ -53,8 +53,7 @@ def test_what_takes_too_long_is_found():
 
 PLANTED = """
 import sys
-sys.path.insert(0, {here!r})
-import replay, targets
+from tests.helpers.fuzz import replay, targets
 replay.COMPILING = 0
 def run(data):
     {body}
@@ -67,8 +66,10 @@ sys.exit(replay.main(["planted"]))
 
 def planted(body):
     """The lines of a replay of two inputs, of which the second does what is planted; and its exit code."""
-    script = PLANTED.format(here=str(HERE), body=body)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
+    script = PLANTED.format(body=body)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=120, check=False
+    )
     return [json.loads(line) for line in done.stdout.splitlines()], done.returncode
 
 
@@ -168,13 +169,15 @@ def test_changes_reach_what_lies_behind_checksums():
 def test_a_campaign_finds_a_planted_bug(tmp_path):
     pytest.importorskip("atheris")
     script = (
-        f"import sys; sys.path.insert(0, {str(HERE)!r}); import campaign, targets, replay\n"
+        "import sys; from tests.helpers.fuzz import campaign, targets, replay\n"
         "def run(data):\n    if data[:2] == b'DP': raise ValueError('planted')\n    return 'fine'\n"
         "targets.TARGETS['planted'] = targets.Target(run, 1, 1 << 26, 64)\n"
         "sys.exit(campaign.fuzz('planted', sys.argv[1:]))"
     )
     arguments = ["-max_total_time=60", f"-artifact_prefix={tmp_path}/", "-max_len=100"]
-    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, timeout=200, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, cwd=ROOT, timeout=200, check=False
+    )
     assert done.returncode != 0
     (found,) = tmp_path.glob("crash-*")
     assert found.read_bytes().startswith(b"DP")

@@ -1,7 +1,7 @@
 """Planted bugs of the server: revoked keys that work, a log that says less than it promises."""
 
-from patching import Patch
-from planted_bug import PlantedBug
+from .patching import Patch
+from .planted_bug import PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from patching import Patch, patched
-from planted_child import OUTPUT, SOURCE
+from .patching import Patch, patched
+from .planted_child import OUTPUT, SOURCE
 
 __all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Verdict", "sources_of"]
 
-ROOT = Path(__file__).parents[2]
+HELPERS = Path(__file__).parents[1]
+ROOT = HELPERS.parents[1]
 PACKAGE = ROOT / "src" / "dpoutlier"
 SECONDS = 300  # after which a run of one test counts as broken
 SECONDS_MORE = 30  # for each further test of the run: caches may be cold, and the machine busy
@@ -93,7 +94,7 @@ class Copy:
         self._output.unlink(missing_ok=True)
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.source), str(Path(__file__).parent)]),
+            "PYTHONPATH": os.pathsep.join([str(self.source), str(HELPERS)]),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # none is needed, and some take long to start
             OUTPUT: str(self._output),
             SOURCE: str(self.source),
@@ -101,7 +102,7 @@ class Copy:
         environment.pop("PYTEST_XDIST_WORKER", None)
         environment.pop("PYTEST_ADDOPTS", None)
         seconds = SECONDS + SECONDS_MORE * (len(nodes) - 1)
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "planted_child", "--tb=short", "-m", "", *nodes]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "mutants.planted_child", "--tb=short", "-m", "", *nodes]
         try:
             done = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=seconds, check=False

@@ -1,4 +1,4 @@
-"""Fuzz with coverage: ``python tests/fuzz/campaign.py [--target NAME] [--seconds N]``. Needs ``pip install '.[fuzz]'``.
+"""Fuzz with coverage: ``python -m tests.helpers.fuzz.campaign [--target NAME] [--seconds N]``. Needs ``pip install '.[fuzz]'``.
 
 A process for each target starts from the corpus, changes inputs by ``mutations.py`` and by libFuzzer's own ways, and keeps those
 that reach new code of the library. Memory and time of each input are limited. With a finding it ends, the input is saved, and so
@@ -16,7 +16,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[3]
+OWN_COMMAND = [sys.executable, "-m", "tests.helpers.fuzz.campaign"]
 
 LONGEST = 1 << 16
 RESIDENT_MB, SECONDS = 3000, 200
@@ -42,7 +43,7 @@ def main():
         return fuzz(asked.child, rest)
     if asked.select:
         return select(asked.select, Path(rest[0]))
-    from corpus_files import CORPUS
+    from .corpus_files import CORPUS
 
     if find_spec("atheris") is None:
         parser.error("atheris is missing, which guides the changes: pip install '.[fuzz]', or make fuzz")
@@ -59,7 +60,7 @@ def main():
 
 def campaign(name, seconds, findings, *, keep=False):
     """Fuzz one target in a process of its own. Returns its exit code: 0 if nothing was found."""
-    from corpus_files import inputs
+    from .corpus_files import inputs
 
     findings.mkdir(parents=True, exist_ok=True)
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -70,7 +71,7 @@ def campaign(name, seconds, findings, *, keep=False):
         for key, data in inputs(name).items():
             (seeds / key).write_bytes(data)
         prefix = findings.absolute() / f"{name}-"
-        command = [sys.executable, __file__, "--child", name, f"-max_total_time={seconds}", f"-timeout={SECONDS}"]
+        command = [*OWN_COMMAND, "--child", name, f"-max_total_time={seconds}", f"-timeout={SECONDS}"]
         command += [
             f"-rss_limit_mb={RESIDENT_MB}",
             f"-max_len={LONGEST}",
@@ -85,11 +86,12 @@ def campaign(name, seconds, findings, *, keep=False):
             text=True,
             errors="replace",
             check=False,
+            cwd=ROOT,
             env={**os.environ, "DPOUTLIER_FUZZ_FOLDER": work},
         )
         report(name, done, len(list(new.iterdir())))
         if keep and done.returncode == 0:
-            subprocess.run([sys.executable, __file__, "--select", name, str(new)], check=True)
+            subprocess.run([*OWN_COMMAND, "--select", name, str(new)], cwd=ROOT, check=True)
     return done.returncode
 
 
@@ -126,10 +128,10 @@ def fuzz(name, arguments):
     with atheris.instrument_imports(
         include=["dpoutlier", "tomllib"], exclude=[*kernels]
     ):  # numba reads the kernels' own code
-        from targets import TARGETS
-    from guards import guarded
-    from mutations import mutated
-    from replay import warm
+        from .targets import TARGETS
+    from .guards import guarded
+    from .mutations import mutated
+    from .replay import warm
 
     warm(name)
     target = TARGETS[name]
@@ -150,9 +152,9 @@ def fuzz(name, arguments):
 
 def select(name, folder):
     """Add inputs to the corpus that reach lines of the library which those before them did not reach; the small ones first."""
-    from corpus_files import add, inputs
-    from replay import warm
-    from targets import TARGETS
+    from .corpus_files import add, inputs
+    from .replay import warm
+    from .targets import TARGETS
 
     warm(name)
     reached = set()
@@ -170,9 +172,9 @@ def select(name, folder):
 
 def prune(names):
     """Drop inputs named by their hash that reach nothing which the others do not reach; those that reach most stay."""
-    from corpus_files import CORPUS, inputs
-    from replay import warm
-    from targets import TARGETS
+    from .corpus_files import CORPUS, inputs
+    from .replay import warm
+    from .targets import TARGETS
 
     for name in names:
         warm(name)
@@ -193,7 +195,7 @@ def prune(names):
 
 def lines_of(target, data):
     """Which lines of the library an input reaches; nothing if it fails."""
-    found, package = set(), str(HERE.parents[1] / "src" / "dpoutlier")
+    found, package = set(), str(ROOT / "src" / "dpoutlier")
 
     def trace(frame, event, _):
         if not frame.f_code.co_filename.startswith(package):

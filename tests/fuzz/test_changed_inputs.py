@@ -7,13 +7,14 @@ import random
 from functools import cache
 
 import pytest
-from corpus_files import inputs
-from guards import guarded
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from mutations import mutated
-from replay import warm
-from targets import TARGETS
+
+from fuzz.corpus_files import inputs
+from fuzz.guards import guarded
+from fuzz.mutations import mutated
+from fuzz.replay import warm
+from fuzz.targets import TARGETS
 
 FAST = ("features_toml", "features_json", "csv_points", "keys_file", "anchor_file", "audit_log", "key_file")
 FIXED = settings(

@@ -1,6 +1,6 @@
 """Planted bugs in what is read off the rows."""
 
-from planted_bug import ALL_PARTS, BOUGHT_BOUNDS, EXACT, FIRST_BIN, LEDGER_FITS, PlantedBug
+from .planted_bug import ALL_PARTS, BOUGHT_BOUNDS, EXACT, FIRST_BIN, LEDGER_FITS, PlantedBug
 
 __all__ = ["BUGS"]
 

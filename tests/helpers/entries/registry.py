@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from scenarios import SCENARIOS, WALKED
-from walking import LEFT_TO_SCENARIOS, Walk, how_to_call, members
-
 import dpoutlier
 from dpoutlier.client.client import NeedsTheModel
+
+from .scenarios import SCENARIOS, WALKED
+from .walking import LEFT_TO_SCENARIOS, Walk, how_to_call, members
 
 __all__ = ["EXEMPT", "check_walk", "complaints", "covered", "exempt"]
 

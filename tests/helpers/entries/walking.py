@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from frozen_world import texts_of
-from reference_tables import POINTS
-from told import plain, state
 
 import dpoutlier
 from dpoutlier import Guarantee, Neighbours, secrets_may_travel
+
+from .frozen_world import texts_of
+from .plain_values import plain, state
+from .reference_tables import POINTS
 
 __all__ = ["Walk", "how_to_call", "members", "walk"]
 

@@ -1,7 +1,7 @@
 """Planted bugs with people who have several rows."""
 
-from patching import Patch
-from planted_bug import PlantedBug
+from .patching import Patch
+from .planted_bug import PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -6,11 +6,11 @@ import random
 import zlib
 
 import pytest
-from reference_tables import KINDS, Pair, Row, made_pair
-from replaying import replay
-from scenarios import MAKERS, SCENARIOS, Scenario, fitted
 
 from dpoutlier import secrets_may_travel
+from entries.reference_tables import KINDS, Pair, Row, made_pair
+from entries.replaying import replay
+from entries.scenarios import MAKERS, SCENARIOS, Scenario, fitted
 
 
 def slow_ones():

@@ -1,6 +1,6 @@
 """Write the seeds of the corpus: valid inputs of every kind, and hostile ones made by hand. All data and keys are made up.
 
-``python tests/fuzz/make_seeds.py`` writes those that are missing, so that what campaigns found stays.
+``python -m tests.helpers.fuzz.make_seeds`` writes those that are missing, so that what campaigns found stays.
 """
 
 import gzip
@@ -14,9 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from corpus_files import add
-from fuzz_forging import ledger_of, ledger_rows, npy_with_header, sealed_model
-from targets import _asked, _description, _server
 
 from dpoutlier import (
     Category,
@@ -34,6 +31,10 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from dpoutlier.server.audit_log import AuditLog
 from dpoutlier.server.keys import create_key
+
+from .corpus_files import add
+from .forged_files import ledger_of, ledger_rows, npy_with_header, sealed_model
+from .targets import _asked, _description, _server
 
 ROWS = np.random.default_rng(0).uniform(size=(40, 2))
 MIXED = pa.table({"x": ROWS[:, 0], "c": ["f", "m"] * 20, "s": [1, 2] * 20})
@@ -122,7 +123,7 @@ def zipped(members, how=zipfile.ZIP_STORED):
     return stream.getvalue()
 
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "features.toml"
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "features.toml"
 TOML = {
     "example": EXAMPLE.read_bytes(),
     "deep-key": b"[features]\nx" + b".a" * 3000 + b" = 1\n",

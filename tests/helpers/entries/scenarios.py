@@ -15,10 +15,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from reference_tables import ARRAYS, FEATURES, FRAMES, MOST, PEOPLE, POINTS, TOML, Row, arrow, written
 from rich.progress import Progress
 from typer.testing import CliRunner
-from walking import walk
 
 import dpoutlier
 from dpoutlier import (
@@ -44,6 +42,9 @@ from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import ServerError
 from dpoutlier.tables.files import file_table
 from server_process import call, loaded_app
+
+from .reference_tables import ARRAYS, FEATURES, FRAMES, MOST, PEOPLE, POINTS, TOML, Row, arrow, written
+from .walking import walk
 
 __all__ = ["ARGUMENTS", "REQUESTS", "SCENARIOS", "WALKED", "Place", "Scenario"]
 
@@ -318,7 +319,7 @@ def unreadable(rows, place):
 
 
 def _error_of(table: Any) -> Any:
-    from frozen_world import texts_of
+    from .frozen_world import texts_of
 
     try:
         MAKERS["DPMarginals"](features={"a": (0, 10)}).fit(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from patching import Patch
+from .patching import Patch
 
 __all__ = ["PlantedBug"]
 

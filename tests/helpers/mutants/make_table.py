@@ -1,13 +1,13 @@
-"""Write the table of docs/planted-bugs.md from the catalogue: ``python tests/mutants/make_table.py``."""
+"""Write the table of docs/planted-bugs.md from the catalogue: ``python -m tests.helpers.mutants.make_table``."""
 
 import re
 import sys
 from pathlib import Path
 
-from catalogue import BUGS, PARTS, PlantedBug
+from .catalogue import BUGS, PARTS, PlantedBug
 
-PAGE = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
-START, END = "<!-- the table: made by tests/mutants/make_table.py -->", "<!-- end of the table -->"
+PAGE = Path(__file__).parents[3] / "docs" / "planted-bugs.md"
+START, END = "<!-- the table: made by tests/helpers/mutants/make_table.py -->", "<!-- end of the table -->"
 
 
 def table() -> str:

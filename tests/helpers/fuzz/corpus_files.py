@@ -6,7 +6,7 @@ from pathlib import Path
 
 __all__ = ["CORPUS", "add", "content_of", "inputs"]
 
-CORPUS = Path(__file__).parent / "corpus"
+CORPUS = Path(__file__).parents[2] / "fuzz" / "corpus"
 LONG = 2000
 
 

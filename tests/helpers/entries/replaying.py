@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from frozen_world import Seen, observed
-from reference_tables import N_PEOPLE, N_PLANTED, PLANTED, Pair, Row, of_rows, planted_rows
-from registry import check_walk
-from scenarios import WALKED, Place, Scenario
-from the_door import Passed, distance, watched
-from told import bytes_of, difference, plain
+
+from .frozen_world import Seen, observed
+from .plain_values import bytes_of, difference, plain
+from .reference_tables import N_PEOPLE, N_PLANTED, PLANTED, Pair, Row, of_rows, planted_rows
+from .registry import check_walk
+from .releases import Passed, distance, watched
+from .scenarios import WALKED, Place, Scenario
 
 __all__ = ["find_planted", "replay", "search"]
 

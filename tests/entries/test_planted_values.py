@@ -5,12 +5,12 @@ import json
 import weakref
 
 import pytest
-from frozen_world import Seen
-from reference_tables import FEATURES, PEOPLE, arrow, numbers, planted_rows
-from replaying import find_planted, search
-from scenarios import MAKERS, REQUESTS, SCENARIOS, points
 
 from dpoutlier import Client
+from entries.frozen_world import Seen
+from entries.reference_tables import FEATURES, PEOPLE, arrow, numbers, planted_rows
+from entries.replaying import find_planted, search
+from entries.scenarios import MAKERS, REQUESTS, SCENARIOS, points
 from server_process import running_server
 
 ALL = [pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one.slow else []) for one in SCENARIOS.values()]

@@ -1,6 +1,6 @@
 """Planted bugs in what is shown."""
 
-from planted_bug import EXACT, NO_ROWS, REPLAY, PlantedBug
+from .planted_bug import EXACT, NO_ROWS, REPLAY, PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -1,14 +1,16 @@
 """All planted bugs: privacy bugs, each with the test that must notice it and with where such a bug was seen."""
 
-import bugs_of_budgets
-import bugs_of_messages
-import bugs_of_noise
-import bugs_of_people
-import bugs_of_reading
-import bugs_of_secrets
-import bugs_of_sensitivity
-import bugs_of_serving
-from planted_bug import PlantedBug
+from . import (
+    bugs_of_budgets,
+    bugs_of_messages,
+    bugs_of_noise,
+    bugs_of_people,
+    bugs_of_reading,
+    bugs_of_secrets,
+    bugs_of_sensitivity,
+    bugs_of_serving,
+)
+from .planted_bug import PlantedBug
 
 __all__ = ["BUGS", "PARTS", "PlantedBug"]
 

@@ -1,6 +1,6 @@
 """Run inputs of the corpus one by one in this process, under all limits, and say what became of each as a line of JSON.
 
-``python tests/fuzz/replay.py [TARGET ...] [--traced]``. A hang ends the process; the last line says at which input.
+``python -m tests.helpers.fuzz.replay [TARGET ...] [--traced]``. A hang ends the process; the last line says at which input.
 """
 
 import argparse
@@ -10,9 +10,9 @@ import sys
 import traceback
 from pathlib import Path
 
-from corpus_files import content_of, inputs
-from guards import Finding, guarded, limited_address_space, unwatched
-from targets import TARGETS
+from .corpus_files import content_of, inputs
+from .guards import Finding, guarded, limited_address_space, unwatched
+from .targets import TARGETS
 
 __all__ = ["main", "outcome_of", "warm"]
 

@@ -1,6 +1,6 @@
 """Planted bugs in how much a row may change."""
 
-from planted_bug import BOUGHT_BOUNDS, EXACT, PlantedBug
+from .planted_bug import BOUGHT_BOUNDS, EXACT, PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from guards import Finding, reading
 
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
 from dpoutlier.cli.files import csv_points as csv_tables
@@ -47,6 +46,8 @@ from dpoutlier.server.keys import KeyRing, day, read_keys
 from dpoutlier.tables.csv import csv_header, csv_stream
 from dpoutlier.tables.files import file_table
 from dpoutlier.trusted.reference import UNREADABLE
+
+from .guards import Finding, reading
 
 __all__ = ["TARGETS", "Target", "folder"]
 

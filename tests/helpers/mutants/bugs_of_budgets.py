@@ -1,7 +1,7 @@
 """Planted bugs in the budget."""
 
-from patching import Patch
-from planted_bug import (
+from .patching import Patch
+from .planted_bug import (
     ALL_PARTS,
     BOUGHT_BOUNDS,
     LEDGER_COSTS,

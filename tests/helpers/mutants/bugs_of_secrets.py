@@ -1,7 +1,7 @@
 """Planted bugs with secrets."""
 
-from patching import Patch
-from planted_bug import CONFUSED, COUNT_KINDS, PlantedBug
+from .patching import Patch
+from .planted_bug import CONFUSED, COUNT_KINDS, PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -1,7 +1,7 @@
 """Planted bugs in the noise."""
 
-from patching import Patch
-from planted_bug import COUNT_KINDS, EXACT, LAW_OF_A_FIT, PlantedBug
+from .patching import Patch
+from .planted_bug import COUNT_KINDS, EXACT, LAW_OF_A_FIT, PlantedBug
 
 __all__ = ["BUGS"]
 

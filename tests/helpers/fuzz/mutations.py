@@ -12,9 +12,10 @@ import zlib
 from contextlib import suppress
 
 import pyarrow as pa
-from fuzz_forging import ledger_of, ledger_rows, members_of, npy_with_header, sealed_model
 
 from dpoutlier.server.audit_log import FIRST, _hash, _line
+
+from .forged_files import ledger_of, ledger_rows, members_of, npy_with_header, sealed_model
 
 __all__ = ["changed_bytes", "changed_json", "mutated"]
 
