@@ -20,21 +20,21 @@ def slow_ones():
 
 
 @pytest.mark.parametrize(("scenario", "kind"), [*slow_ones()])
-def test_neighbours_are_told_apart_by_what_is_released_alone(scenario, kind, tmp_path, request):
+def test_neighbours_differ_by_what_is_released_alone(scenario, kind, tmp_path, request):
     chance = random.Random(zlib.crc32(scenario.name.encode()))
     replay(scenario, made_pair(kind, chance), tmp_path / "run", cluster(scenario, request))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", [pytest.param(one, id=one.name) for one in SCENARIOS.values() if one.many])
-def test_neighbours_of_all_kinds_are_told_apart_by_what_is_released_alone(scenario, tmp_path):
+def test_neighbours_of_all_kinds_differ_by_what_is_released_alone(scenario, tmp_path):
     chance = random.Random(zlib.crc32(scenario.name.encode()) + 1)
     for kind in KINDS:
         replay(scenario, made_pair(kind, chance), tmp_path / "run")
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-def test_a_pickle_does_not_tell_which_features_have_values(maker, tmp_path):
+def test_a_pickle_does_not_show_which_features_have_values(maker, tmp_path):
     """What was looked up while rows were read is not kept: else one value among missing ones would show."""
     nothing, something = [Row("p", None, None, None)], [Row("p", 1.5, "high", 2.0)]
     scenario = Scenario("pickled", (), lambda rows, place: pickled(fitted(maker, rows, place)))

@@ -85,8 +85,8 @@ class Records(logging.Handler):
         self.found = []
 
     def emit(self, record):
-        told = "" if not record.exc_info else "".join(traceback.format_exception(*record.exc_info))
-        self.found.append(f"{record.name} {record.levelname} {record.getMessage()} {told}")
+        trace = "" if not record.exc_info else "".join(traceback.format_exception(*record.exc_info))
+        self.found.append(f"{record.name} {record.levelname} {record.getMessage()} {trace}")
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def listening(folder: Path):
         root.addHandler(records)
         root.setLevel(logging.DEBUG)
         for name, _ in loud:
-            logging.getLogger(name).setLevel(logging.WARNING)  # they tell of themselves, at length
+            logging.getLogger(name).setLevel(logging.WARNING)  # they log much about themselves
         try:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
@@ -130,7 +130,7 @@ def listening(folder: Path):
             found["warnings"] = [
                 f"{one.category.__name__}: {one.message}"
                 for one in caught
-                if not issubclass(one.category, ResourceWarning)  # when rubbish is collected is nobody's choice
+                if not issubclass(one.category, ResourceWarning)  # when garbage is collected is not fixed
             ]
 
 
@@ -139,7 +139,7 @@ def observed(run, folder: Path, seed: int = 11) -> Seen:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     value, error = None, []
-    logs.flush()  # what waits is of others
+    logs.flush()  # what waits is from earlier tests
     with frozen(folder, seed), listening(folder) as heard:
         try:
             value = run(folder)

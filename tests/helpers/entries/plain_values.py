@@ -1,4 +1,4 @@
-"""Whatever an entry point gives, as plain values with the way to each: to be compared, or to be searched for planted values."""
+"""What an entry point returns, as plain values with the way to each: to be compared, or to be searched for planted values."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ from .frozen_world import Seen
 __all__ = ["bytes_of", "difference", "leaves", "plain"]
 
 OPAQUE = ("_thread", "threading", "urllib3", "concurrent", "asyncio", "contextlib")
-"""Modules whose objects are told by their type alone: locks, connections."""
+"""Modules whose objects are shown by their type alone: locks, connections."""
 DEEP = 40
 
 

@@ -30,7 +30,7 @@ EXEMPT = {
     "cli explain --ca": "the authority of a certificate; what servers answer is covered",
     "cli serve --*": "addresses, limits and files of keys; the command itself is covered, and so are all its routes",
 }
-"""By entry point, or a pattern of some: why it can tell nothing of reference rows."""
+"""By entry point, or a pattern of some: why it can show nothing of reference rows."""
 
 REFUSED = (
     "*.fit_predict",
@@ -42,7 +42,7 @@ REFUSED = (
     "PyODAdapter.labels_",
     "PyODAdapter.predict_proba",
 )
-"""Members that raise on purpose, of some detectors or of all. Others must tell something, or nothing of them is seen."""
+"""Members that raise on purpose, of some detectors or of all. Others must return something, or nothing of them is seen."""
 
 ELSEWHERE = {"cli serve": "test_a_server_of_its_own_shows_no_planted_value"}
 """Entry points with a test of their own in this folder."""
@@ -71,7 +71,7 @@ def complaints(surface: Iterable[str]) -> list[str]:
     """What is wrong with the table, each with what to add or take out."""
     surface, known = list(surface), covered()
     found = [
-        f"{entry}: is an entry point that no scenario covers. {_remedy(entry)}, or say in EXEMPT of registry.py why it can tell "
+        f"{entry}: is an entry point that no scenario covers. {_remedy(entry)}, or say in EXEMPT of registry.py why it can show "
         "nothing of reference rows."
         for entry in surface
         if entry not in known and exempt(entry) is None
@@ -112,7 +112,7 @@ def check_walk(name: str, value: Any) -> None:
     assert isinstance(value, Walk)
     assert not value.unknown, "\n".join(value.unknown)
     wanted = [f"{one}.{member}" for one in WALKED[name] for member in walkable(one)]
-    missing = [entry for entry in wanted if entry not in value.told]
+    missing = [entry for entry in wanted if entry not in value.values]
     assert not missing, f"the scenario {name!r} does not reach {', '.join(missing)}"
     raised = {entry: text for entry, text in value.raised.items() if entry in wanted and not _refused(entry)}
     assert not raised, f"the scenario {name!r} sees nothing of what raises, so pass something else: {raised}"

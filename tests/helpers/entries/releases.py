@@ -1,4 +1,4 @@
-"""The door out of the trusted zone, watched: what goes in and what comes out, release by release.
+"""Every release of a fit, recorded and replayed: what goes into it, what comes out, and what it is charged for.
 
 A first run records what was released. A second run, on neighbouring rows, is given the same releases again. By the theorem on
 composition this is all that the proof needs: given equal earlier releases, what goes into the next one differs by no more than it
@@ -16,16 +16,16 @@ from dpoutlier.trusted import fit
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.quantiles import EdgeCounts
 
-__all__ = ["Passed", "distance", "watched"]
+__all__ = ["Release", "distance", "recorded_releases"]
 
-NAMES = ("release_dense", "release_keyed", "release_sparse", "release_vector", "buy_bounds", "ExactCounts")
+FUNCTIONS = ("release_dense", "release_keyed", "release_sparse", "release_vector", "buy_bounds", "ExactCounts")
 """What ``trusted.fit`` calls for each release; exact counts are those of the twins, which promise nothing."""
 
 
-class Passed(NamedTuple):
+class Release(NamedTuple):
     """One release."""
 
-    door: str
+    function: str
     purpose: str
     sensitivity: int
     """The largest change that is charged for, in rows; for bounds, in rows of each feature."""
@@ -35,9 +35,9 @@ class Passed(NamedTuple):
 
 
 @contextmanager
-def watched(again: list[Passed] | None = None):
-    """A list that collects what passes the door; with ``again`` the releases of an earlier run come out instead."""
-    found: list[Passed] = []
+def recorded_releases(earlier: list[Release] | None = None):
+    """A list that collects all releases; with ``earlier`` the releases of an earlier run come out instead."""
+    found: list[Release] = []
     charged: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
         make = fit.noise_charge
@@ -54,31 +54,33 @@ def watched(again: list[Passed] | None = None):
 
         patch.setattr(fit, "noise_charge", noise_charge)
         patch.setattr(fit, "_choose_bounds", choosing)
-        for name in NAMES:
-            patch.setattr(fit, name, _door(name, getattr(fit, name), found, charged, again))
+        for name in FUNCTIONS:
+            patch.setattr(fit, name, _recording(name, getattr(fit, name), found, charged, earlier))
         yield found
 
 
-def _door(name, real, found, charged, again):
-    def door(*given, **named):
+def _recording(name, real, found, charged, earlier):
+    """The function ``name`` of ``trusted.fit``, whose calls are added to ``found``."""
+
+    def call(*given, **named):
         exact = given if name == "ExactCounts" else given[0]
         released = real(*given, **named)
         purpose, sensitivity = charged[-1] if charged else ("nothing", 0)
-        if again is not None:
-            assert len(found) < len(again), f"on neighbouring rows there is a release more: {name}"
-            before = again[len(found)]
-            assert before.door == name, f"on neighbouring rows {name} is called where it was {before.door}"
-            # The law is this run's own, and equal: else copies of it would be told apart in pickles.
+        if earlier is not None:
+            assert len(found) < len(earlier), f"on neighbouring rows there is a release more: {name}"
+            before = earlier[len(found)]
+            assert before.function == name, f"on neighbouring rows {name} is called where it was {before.function}"
+            # The law is this run's own, and equal: otherwise pickles would show which of the two objects it is.
             keyed = name == "release_keyed"
             released = replace(before.released, law=released.law) if keyed else before.released
-        found.append(Passed(name, purpose, sensitivity, exact, released))
+        found.append(Release(name, purpose, sensitivity, exact, released))
         return released
 
-    return door
+    return call
 
 
 def distance(one: Any, other: Any) -> int:
-    """How much two private inputs of the door differ: in L1, and of edge counts in the worst feature."""
+    """How much the private inputs of two releases differ: in L1, and for edge counts in the worst feature."""
     if isinstance(one, EdgeCounts):
         features = range(len(one.outer))
         return max(int(np.abs(one.between(j) - other.between(j)).sum()) for j in features)

@@ -11,7 +11,7 @@ from .frozen_world import Seen, observed
 from .plain_values import bytes_of, difference, plain
 from .reference_tables import N_PEOPLE, N_PLANTED, PLANTED, Pair, Row, of_rows, planted_rows
 from .registry import check_walk
-from .releases import Passed, distance, watched
+from .releases import Release, distance, recorded_releases
 from .scenarios import WALKED, Place, Scenario
 
 __all__ = ["find_planted", "replay", "search"]
@@ -26,22 +26,24 @@ def see(scenario: Scenario, rows: list[Row], folder: Path, neighbours: str, spar
 def replay(scenario: Scenario, pair: Pair, folder: Path, spark: Any = None) -> None:
     """On neighbouring rows, all that is released differs by no more than is charged for, and nothing else differs."""
     pair = pair if scenario.people else of_rows(pair)
-    with watched() as passed:
+    with recorded_releases() as first:
         one = see(scenario, pair.one, folder, pair.neighbours, spark)
     assert not one.error, one.error
-    assert bool(passed) == scenario.releases, "nothing has passed the door, or something has: is it still the only one?"
+    assert bool(first) == scenario.releases, (
+        "does trusted.fit release by other functions than FUNCTIONS of releases.py?"
+    )
     if scenario.name in WALKED:
         check_walk(scenario.name, one.value)
-    with watched(passed) as again:
+    with recorded_releases(first) as second:
         other = see(scenario, pair.other, folder, pair.neighbours, spark)
     assert not other.error, other.error
-    assert len(again) == len(passed), "on neighbouring rows there is a release less"
-    check_charged(passed, again)
+    assert len(second) == len(first), "on neighbouring rows there is a release less"
+    check_charged(first, second)
     assert_equal(_shown(scenario, one), _shown(scenario, other), scenario, pair)
     if scenario.even:
-        with watched() as free:
+        with recorded_releases() as own:
             noisy = see(scenario, pair.other, folder, pair.neighbours, spark)
-        check_noisy(passed, free)
+        check_noisy(first, own)
         assert_equal(_evenly(one), _evenly(noisy), scenario, pair)
 
 
@@ -56,18 +58,18 @@ def _evenly(seen: Seen) -> Any:
     return plain([seen.error, seen.warnings, seen.logged, seen.printed, files, said])
 
 
-def check_charged(passed: list[Passed], again: list[Passed]) -> None:
+def check_charged(first: list[Release], second: list[Release]) -> None:
     """Given equal earlier releases, what goes into each differs by no more than it is charged for."""
-    for one, other in zip(passed, again, strict=True):
-        if one.door != "ExactCounts":
+    for one, other in zip(first, second, strict=True):
+        if one.function != "ExactCounts":
             assert one.sensitivity == other.sensitivity
             assert 0 <= distance(one.exact, other.exact) <= one.sensitivity, (one.purpose, one.sensitivity)
 
 
-def check_noisy(passed: list[Passed], free: list[Passed]) -> None:
+def check_noisy(first: list[Release], own: list[Release]) -> None:
     """With frozen noise, dense counts differ as the exact ones do, and have the same shape and type."""
-    for one, other in zip(passed, free, strict=True):
-        if one.door == "release_dense":
+    for one, other in zip(first, own, strict=True):
+        if one.function == "release_dense":
             before, after = one.released.counts, other.released.counts
             assert (before.dtype, before.shape) == (after.dtype, after.shape)
             assert np.abs(after - before).sum() <= one.sensitivity

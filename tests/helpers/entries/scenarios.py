@@ -1,4 +1,4 @@
-"""What is done with reference rows, entry point by entry point: each scenario returns all that its entry points tell."""
+"""What is done with reference rows, entry point by entry point: each scenario returns all that its entry points show."""
 
 import io
 import itertools
@@ -70,7 +70,7 @@ class Scenario:
     even: bool = False
     """Whether all that is shown but the released counts is the same on neighbouring rows, also if noise alone is frozen."""
     releases: bool = True
-    """Whether rows get as far as the door."""
+    """Whether anything is released."""
     keeps_rows: bool = False
     """Whether what is returned may hold rows, because it says so: then only what is said besides is looked at."""
     slow: bool = False
@@ -162,8 +162,8 @@ def adapted(rows, place):
     return PyODAdapter(unfitted).fit(arrow(rows).to_pandas())
 
 
-@walking("walk over bought bounds", "DPForest", "PrivateBounds", slow=True)
-def bought(rows, place):
+@walking("walk over private bounds", "DPForest", "PrivateBounds", slow=True)
+def with_private_bounds(rows, place):
     return fitted(
         "DPForest", rows, place, n_rows_hint="estimate", features={"a": PrivateBounds(share=0.2, outer=(-1000, 1000))}
     )
@@ -272,7 +272,7 @@ def by_name(rows, place):
 
 
 class Evil:
-    """An object in a table that tells its value to whoever converts it, by an error."""
+    """An object in a table whose conversion fails with an error that quotes its value."""
 
     def __init__(self, value):
         self.value = value
@@ -344,12 +344,12 @@ def from_a_model(rows, place):
     path = keyed.save("keyed")
     explained = dense.explain(points().iloc[:1])
     figure = dpoutlier.explanation_figure("why.png", explained)
-    steady = with_constant_time_counts(load(path, secret=True))
+    constant_time = with_constant_time_counts(load(path, secret=True))
     return [
         load(dense.save("dense")).outlier_scores(points()),
         figure,
-        steady.outlier_scores(points()),
-        steady.explain(points()).contributions,
+        constant_time.outlier_scores(points()),
+        constant_time.explain(points()).contributions,
         str(merge([dense, fitted("DPMarginals", [], place)], people="disjoint").privacy_statement()),
     ]
 
@@ -375,7 +375,7 @@ ARGUMENTS: dict[str, list[str]] = {
         f"{PARQUET} {FIT} {GRID} --output grid --weighted --distance point --max-depth 3 --max-cells 50 --exhausted as-printed",
         f"{CSV} {FIT} {GRID} --output sparse --counts sparse --sparse-size 20",
         f"{CSV} {FIT} {GRID} --output keyed --counts keyed",
-        f"{PARQUET} {FIT} --output bought --detector forest",
+        f"{PARQUET} {FIT} --output estimated --detector forest",
         f"{CSV} --features features.toml --epsilon 1 --output none --person unknown",
         f"given/none.csv {FIT} --output none",
         f"{CSV} {FIT} --output none --ledger budget.ledger --dataset unheard-of",

@@ -25,13 +25,13 @@ NOT_OURS = ("builtins", "enum", "typing", "collections", "abc", "prometheus_clie
 
 
 class Walk(NamedTuple):
-    """What all members told, by ``Class.member``, and members of public classes that nobody knows how to call.
+    """What all members returned, by ``Class.member``, and members of public classes that are not known how to call.
 
     Parts of a model that are not public by themselves may have methods that take more than is known here. They are passed over:
-    all that such a part keeps is told, and its methods know nothing else.
+    all that such a part keeps is collected, and its methods know nothing else.
     """
 
-    told: dict[str, Any]
+    values: dict[str, Any]
     unknown: list[str]
     raised: dict[str, str]
     """Members that raise, and what."""
@@ -132,7 +132,7 @@ def how_to_call(kind: type, name: str) -> str | None:
     if name in CALLS or f"{kind.__name__}.{name}" in CALLS or not _is_method(found):
         return None
     missing = [own for own in _required(found) if own not in PARAMETERS]
-    return f"nobody knows what to pass as {', '.join(missing)}" if missing else None
+    return f"it is not known what to pass as {', '.join(missing)}" if missing else None
 
 
 def _is_method(found: Any) -> bool:
@@ -163,26 +163,26 @@ def _arguments(one: Any, name: str) -> tuple[list[Any], dict[str, Any]]:
 
 
 def walk(root: Any) -> Walk:
-    """All that an object tells: each member of it, of what the members give, and so on; of each class one object."""
-    told: dict[str, Any] = {}
+    """All that an object shows: each member of it, of what the members give, and so on; of each class one object."""
+    values: dict[str, Any] = {}
     unknown: list[str] = []
     raised: dict[str, str] = {}
     left, known = [root], {type(root)}
     while left:
         one = left.pop(0)
-        for name, value in _tellings(one, unknown):
-            told[name] = plain(value)
+        for name, value in _values_of(one, unknown):
+            values[name] = plain(value)
             if isinstance(value, Raised):
                 raised[name] = value[0]
             for other in _ours(value):
                 if type(other) not in known:
                     known.add(type(other))
                     left.append(other)
-    told["copies"] = plain(_copies(root))
-    return Walk(told, unknown, raised)
+    values["copies"] = plain(_copies(root))
+    return Walk(values, unknown, raised)
 
 
-def _tellings(one: Any, unknown: list[str]) -> Iterator[tuple[str, Any]]:
+def _values_of(one: Any, unknown: list[str]) -> Iterator[tuple[str, Any]]:
     kind = type(one)
     kept = [name for name in state(one) if not name.startswith("_")]
     yield kind.__name__, one
@@ -194,11 +194,11 @@ def _tellings(one: Any, unknown: list[str]) -> Iterator[tuple[str, Any]]:
             if name not in LEFT_TO_SCENARIOS and kind.__name__ in PUBLIC:
                 unknown.append(f"{kind.__name__}.{name}: {missing}")
             continue
-        yield f"{kind.__name__}.{name}", _told(one, name)
+        yield f"{kind.__name__}.{name}", _value_of(one, name)
 
 
-def _told(one: Any, name: str) -> Any:
-    """What a member gives, or the error that it raises. It is asked of a copy, so that no member changes what others tell."""
+def _value_of(one: Any, name: str) -> Any:
+    """What a member gives, or the error that it raises. It is asked of a copy, so that no member changes what others return."""
     parameters = getattr(type(one), "__dataclass_params__", None)
     if parameters is None or not parameters.frozen:
         with suppress(Exception):
@@ -209,7 +209,7 @@ def _told(one: Any, name: str) -> Any:
             return found() if inspect.ismethod(found) and not _required(found.__func__) else found
         given, named = _arguments(one, name)
         return found(*given, **named)
-    except Exception as error:  # noqa: BLE001 - that it raises is what it tells
+    except Exception as error:  # noqa: BLE001 - the error is the result
         return Raised(texts_of(error))
 
 
