@@ -1,7 +1,5 @@
 """Where the data sets come from: a folder of CSV files, scikit-learn's own copy, or OpenML. All give the same values, or fail."""
 
-from __future__ import annotations
-
 import csv
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Patches that find the code they change by function and node, wherever it lies in the package and however it is formatted."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Plant a bug in a copy of the package, run the one test that should notice, and judge what it said."""
 
-from __future__ import annotations
-
 import compileall
 import hashlib
 import json

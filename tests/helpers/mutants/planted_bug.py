@@ -1,7 +1,5 @@
 """What is known of a planted bug, and the tests that catch several."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from .patching import Patch
