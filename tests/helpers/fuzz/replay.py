@@ -25,44 +25,26 @@ def warm(name):
     """Run what is valid once, unwatched, so that modules are imported and kernels compiled."""
     with unwatched():
         for key, data in inputs(name).items():
-            if key in VALID.get(name, ()):
+            if key in VALID.get(name, "").split():
                 TARGETS[name].run(data)
 
 
 VALID = {
-    "model_file": (
-        *(
-            "grid-dense",
-            "grid-keyed",
-            "grid-keyed-wide-noise",
-            "grid-sparse",
-            "grid-bought-rows",
-            "grid-mixed",
-            "grid-seeded",
-        ),
-        *("forest", "forest-mixed", "merged", "marginals", "marginals-mixed", "twin-grid", "twin-forest"),
-    ),
-    "features_toml": ("example",),
-    "features_json": ("example",),
-    "csv_points": ("points", "two-columns"),
-    "csv_reference": ("people",),
-    "server_body": (
-        "json",
-        "json-lists",
-        "csv",
-        "arrow",
-        "arrow-floats",
-        "arrow-dictionary",
-        "json-explain",
-        "arrow-types",
-    ),
-    "client_answer": ("models", "description", "scores", "explanation", "threshold"),
-    "ledger_file": ("plain",),
-    "anchor_file": ("plain",),
-    "key_file": ("plain",),
-    "keys_file": ("plain",),
-    "audit_log": ("plain",),
+    "model_file": "grid-dense grid-keyed grid-keyed-wide-noise grid-sparse grid-bought-rows grid-mixed grid-seeded "
+    "forest forest-mixed merged marginals marginals-mixed twin-grid twin-forest",
+    "features_toml": "example",
+    "features_json": "example",
+    "csv_points": "points two-columns",
+    "csv_reference": "people",
+    "server_body": "json json-lists csv arrow arrow-floats arrow-dictionary json-explain arrow-types",
+    "client_answer": "models description scores explanation threshold",
+    "ledger_file": "plain",
+    "anchor_file": "plain",
+    "key_file": "plain",
+    "keys_file": "plain",
+    "audit_log": "plain",
 }
+"""Inputs of each target that are valid, by name."""
 
 
 def outcome_of(target, data, *, traced):
@@ -97,8 +79,8 @@ def main(arguments=None):
             sys.stdout.flush()
             outcome, finding = outcome_of(TARGETS[name], data, traced=asked.traced)
             found += finding is not None
-            told = {"outcome": outcome[:3000]} if finding is None else {"finding": finding}
-            sys.stdout.write(json.dumps({"target": name, "input": key, **told}) + "\n")
+            said = {"outcome": outcome[:3000]} if finding is None else {"finding": finding}
+            sys.stdout.write(json.dumps({"target": name, "input": key, **said}) + "\n")
             sys.stdout.flush()
     return 1 if found else 0
 

@@ -14,10 +14,11 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -75,25 +76,11 @@ class Target:
 @cache
 def folder():
     """Where inputs are written to."""
-    shared = Path(
-        os.environ.get("DPOUTLIER_FUZZ_FOLDER", "/dev/shm")
-    )  # a campaign removes its own, whatever ends its children
+    # A campaign removes its own folder, whatever ends its children.
+    shared = Path(os.environ.get("DPOUTLIER_FUZZ_FOLDER", "/dev/shm"))
     made = Path(tempfile.mkdtemp(prefix="dpoutlier-fuzz-", dir=shared if os.access(shared, os.W_OK) else None))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return made
-
-
-@contextmanager
-def _instead(owner, **own):
-    """Other attributes for a while."""
-    before = {name: getattr(owner, name) for name in own}
-    try:
-        for name, value in own.items():
-            setattr(owner, name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(owner, name, value)
 
 
 def _written(name, data):
@@ -131,7 +118,7 @@ def _declared():
 def _detectors():
     """One that knows names, with features of all kinds, and one that knows none. Fitted on made-up rows."""
     seeded = UnsafeSeededBytes(1)
-    with _instead(SystemBytes, read=lambda _, n: seeded.read(n)):
+    with mock.patch.multiple(SystemBytes, read=lambda _, n: seeded.read(n)):
         named = DPMarginals(1, bins=4, target_fpr=0.1, **_declared()).fit(_rows())
         nameless = DPForest(1, features=(0, 1), n_trees=3, depth=4).fit(np.random.default_rng(0).uniform(size=(60, 2)))
     return [FittedDetector(one.model_, "", 1) for one in (named, nameless)]
@@ -329,7 +316,7 @@ def _asked(app, loop, path, headers, query, body):
 
     scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": path, "raw_path": path.encode()}
     scope |= {"root_path": "", "query_string": query, "headers": headers}
-    with _instead(logs, flush=logs._waiting.clear), reading():  # else a line for every input
+    with mock.patch.multiple(logs, flush=logs._waiting.clear), reading():  # else a line for every input
         loop.run_until_complete(app(scope, receive, send))
     return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -483,8 +470,8 @@ def client_answer(data):
     try:
         with ExitStack() as stack:
             for module in (connection_module, client_module, served_module):
-                stack.enter_context(_instead(module, time=clock))
-            stack.enter_context(_instead(connection_module.Connection, _opened=lambda _: pool))
+                stack.enter_context(mock.patch.multiple(module, time=clock))
+            stack.enter_context(mock.patch.multiple(connection_module.Connection, _opened=lambda _: pool))
             stack.enter_context(warnings.catch_warnings())
             stack.enter_context(reading())
             warnings.simplefilter("error")
