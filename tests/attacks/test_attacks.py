@@ -144,11 +144,11 @@ def test_other_figures_are_judged_otherwise(attack, expected, doctor):
 
 
 @pytest.mark.parametrize(("p", "expected"), [(1e-5, AS_PROMISED), (1e-7, TOO_MUCH)])
-def test_the_verdict_on_times_is_that_of_the_way_for_strangers(p, expected):
+def test_the_verdict_on_times_is_that_of_constant_time(p, expected):
     far, near = (timing.Comparison(float(stats.norm.isf(q / 2)), 1.0, 1e9) for q in (1e-40, p))
     assert near.p == pytest.approx(p, rel=0.01)
     taken = np.ones((5, 2))
-    assert timing.summary({"quick": (taken, far), "steady": (taken, near)}).verdict == expected
+    assert timing.summary({"quick": (taken, far), "constant": (taken, near)}).verdict == expected
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -386,12 +386,12 @@ def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
 
 
 def p_of_times(rng, more=1.0):
-    """The p of a fresh measurement of the way for strangers, as if the model with people took ``more`` times as long."""
-    taken = timing.times("steady", 400, rng)
+    """The p of a fresh measurement in constant time, as if the model with people took ``more`` times as long."""
+    taken = timing.times("constant", 400, rng)
     return timing.compare(taken[:, 1] * more - taken[:, 0]).p
 
 
-def test_the_time_of_answers_to_strangers_does_not_tell_exact_counts():
+def test_constant_time_does_not_show_exact_counts():
     """Measured by the clock up to five times, since other work on the machine may disturb some.
 
     A real difference shows in all five. It fails without one only if all five are disturbed in that way: chance alone gives a
