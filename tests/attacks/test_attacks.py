@@ -125,14 +125,14 @@ DOCTORED = [
     (differencing, NO_TEETH, lambda found: {**found, "shared": BLIND}),
     (low_bits, TOO_MUCH, lambda found: {**found, "ours": {**found["ours"], 2.0: (ALL, 0.0)}}),
     (low_bits, NO_TEETH, lambda found: {**found, "textbook": found["ours"]}),
-    (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], told(0))}),
-    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], told(1))}),
+    (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], scores_that_show(0))}),
+    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], scores_that_show(1))}),
     (leaked_keyed_file, TOO_MUCH, lambda found: {**found, "of dense": [found["of keyed"]] * 30}),
     (leaked_keyed_file, NO_TEETH, lambda found: {**found, "of keyed": found["of dense"][0]}),
 ]
 
 
-def told(member):
+def scores_that_show(member):
     return {True: np.full(100, float(member)), False: np.ones(100)} if not member else {True: 1.0, False: 1.0}
 
 
@@ -231,7 +231,7 @@ def test_the_difference_of_two_fits_tells_no_more_than_epsilon(own):
 
 
 def test_the_summary_is_of_the_difference_and_each_game_is_under_its_name():
-    """The same fits again: the games are too much alike to be told apart by their shares."""
+    """The same fits again: the games are too much alike to differ in their shares."""
     found, own = measured(differencing), differencing.pairs_of_fits(300, Noise(QUICK.seed))
     expected = differencing.by_difference(own), differencing.by_second(own)
     assert (found["own"].right, found["knows"].right) == tuple(each.right for each in expected)

@@ -1,4 +1,4 @@
-"""What docs/deploy.md tells to run: behind nginx, under systemd, and as nobody on a read-only file system."""
+"""The commands of docs/deploy.md: behind nginx, under systemd, and as nobody on a read-only file system."""
 
 import os
 import re

@@ -27,7 +27,7 @@ KEPT_SIZE = 12_000
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", action="append", help="one of the targets; all of them unless told")
+    parser.add_argument("--target", action="append", help="one of the targets (default: all of them)")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument(
         "--findings", type=Path, default=Path("fuzz-findings"), help="where inputs that failed are saved"

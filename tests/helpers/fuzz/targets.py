@@ -157,11 +157,11 @@ def model_file(data):
     scores = first.outlier_scores(points)
     if np.isnan(scores).any() or not (scores == other.outlier_scores(points)).all():
         raise Finding("a score is no number, or another one after the model was written again")
-    told = first.explain(points[:2])
-    if not np.isfinite(told.contributions).all() or not np.isfinite(told.typical_score):
+    explanation = first.explain(points[:2])
+    if not np.isfinite(explanation.contributions).all() or not np.isfinite(explanation.typical_score):
         raise Finding("an explanation is not finite")
-    told.note(0)
-    told.counterfactual(0)
+    explanation.note(0)
+    explanation.counterfactual(0)
     return "accepted"
 
 
@@ -229,12 +229,12 @@ def _scored(path, detector, missing):
         schema = pa.schema([*source.schema, *scorer.arrow_fields()])
         with points_writer(io.BytesIO(), ".csv", schema, []) as write:
             for batch in source:
-                told = scorer.arrow(batch.table.select(features), batch.first)
-                scores = np.asarray(told[0].drop_null())
-                if np.isnan(scores).any() or len(told[0]) != len(batch.table):
+                columns = scorer.arrow(batch.table.select(features), batch.first)
+                scores = np.asarray(columns[0].drop_null())
+                if np.isnan(scores).any() or len(columns[0]) != len(batch.table):
                     raise Finding("a score is no number, or not one for each point")
                 table = batch.table
-                for field, values in zip(scorer.arrow_fields(), told):
+                for field, values in zip(scorer.arrow_fields(), columns):
                     table = table.append_column(field, [values])
                 write(table)
                 rows += len(batch.table)
@@ -364,7 +364,7 @@ def _check_scores(content, body, kind, detector, *, nulls):
         rows = [[p[name] for name in domain.labels] if isinstance(p, dict) else p for p in points]
         table = pa.table([_text([row[j] for row in rows]) for j in range(domain.n_features)], list(domain.labels))
         if any(type(value) in {bool, int, float} for row in rows for value in row):
-            return  # numbers and truth values as levels are told apart by their type: tests/server/test_scores.py
+            return  # numbers and truth values as levels differ by their type: tests/server/test_scores.py
     elif kind == 1:
         path = _written("posted.csv", body)
         found = csv_header(path)
@@ -377,8 +377,8 @@ def _check_scores(content, body, kind, detector, *, nulls):
     if len(table) != len(scores):
         raise Finding("the answer has not as many scores as there are points")
     if len(table):
-        told = batch_scorer(detector, missing="null").arrow(table.rename_columns(list(domain.labels)))[0]
-        wanted = np.array(told.fill_null(math.nan))
+        scores_here = batch_scorer(detector, missing="null").arrow(table.rename_columns(list(domain.labels)))[0]
+        wanted = np.array(scores_here.fill_null(math.nan))
         if not np.array_equal(wanted, np.array(scores), equal_nan=True):
             raise Finding("the server's scores are not the library's")
 
@@ -484,7 +484,7 @@ def client_answer(data):
 
 
 def _used(client, what):
-    """What a user does with a client that was told something."""
+    """What a user does with a client and the answers that it got."""
     repr(client)
     statement = client.privacy_statement()
     statement.to_dict()
@@ -494,12 +494,12 @@ def _used(client, what):
         client.set_threshold(target_fpr=0.2)
         return "threshold"
     if what == 3:
-        told = client.explain(points)
-        for i in range(len(told)):
-            told.ranking(i)
-            told.note(i)
-            told.to_table(i)
-            str(told.counterfactual(i))
+        explanation = client.explain(points)
+        for i in range(len(explanation)):
+            explanation.ranking(i)
+            explanation.note(i)
+            explanation.to_table(i)
+            str(explanation.counterfactual(i))
         return "explained"
     if what in {0, 1}:
         with suppress(ServerError):
@@ -571,7 +571,7 @@ def keys_file(data):
         return _refused(error)
     ring = KeyRing(keys)
     if ring.check("dpo_abcdefghij_x") is not None or ring.check("") is not None:
-        raise Finding("a key was accepted that nobody has")
+        raise Finding("a key was accepted that is not in the file")
     for key in keys:
         shown = (key.id, key.label, *key.models, day(key.created), day(key.expires), key.state(0.0))
         if not all(isinstance(text, str) and text.isprintable() for text in shown):

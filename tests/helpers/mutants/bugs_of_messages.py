@@ -113,7 +113,7 @@ BUGS = [
         function="PrivateDetector._released",
         old="ledger is None and ...",
         new="False",
-        caught_by="tests/test_warnings.py::test_a_second_fit_without_a_ledger_is_told_once",
+        caught_by="tests/test_warnings.py::test_a_second_fit_without_a_ledger_warns_once",
     ),
     PlantedBug(
         name="time at which a fit ended",
