@@ -34,6 +34,7 @@ from dpoutlier.server.keys import create_key
 
 from .corpus_files import add
 from .forged_files import ledger_of, ledger_rows, npy_with_header, sealed_model
+from .guards import unwatched
 from .targets import _asked, _description, _server
 
 ROWS = np.random.default_rng(0).uniform(size=(40, 2))
@@ -398,7 +399,7 @@ def logs(folder):
 def main():
     stream_of_bytes = UnsafeSeededBytes(9)
     SystemBytes.read = lambda _, n: stream_of_bytes.read(n)
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, unwatched():
         folder = Path(name)
         good = models(folder)
         ledger, anchor = ledgers(folder)

@@ -22,6 +22,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import urllib3
 
 from dpoutlier import Category, Client, DPForest, DPMarginals, Ledger
 from dpoutlier.cli.files import csv_points as csv_tables
@@ -30,6 +31,7 @@ from dpoutlier.cli.points import Points, points_writer
 from dpoutlier.client import client as client_module
 from dpoutlier.client import connection as connection_module
 from dpoutlier.client import served as served_module
+from dpoutlier.client import transport as transport_module
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer, feature_columns
 from dpoutlier.exceptions import DpoutlierError, ReferenceDataError, SecretError, ServerError
@@ -395,7 +397,7 @@ def _texts(names):
 
 
 class _Clock:
-    """Time that passes when somebody sleeps, or looks."""
+    """Time that passes when it is read, and during a sleep."""
 
     def __init__(self):
         self.now = 0.0
@@ -403,6 +405,8 @@ class _Clock:
     def monotonic(self):
         self.now += 0.01
         return self.now
+
+    time = monotonic
 
     def sleep(self, seconds):
         self.now += max(seconds, 0.01)
@@ -432,11 +436,11 @@ class _Socket:
 def _answering(answers):
     """A pool of connections on which these answers come, one for each request, and the last one for ever."""
 
-    class Answering(connection_module._Connection):
+    class Answering(transport_module._HTTPConnection):
         def _new_conn(self):
             return _Socket(answers.pop(0) if len(answers) > 1 else answers[0])
 
-    class Pool(connection_module._Pool):
+    class Pool(transport_module.HTTPPool):
         ConnectionCls = Answering
 
         def _get_conn(self, timeout=None):  # noqa: ARG002 - as its parent has it
@@ -469,7 +473,7 @@ def client_answer(data):
     clock, pool = _Clock(), _answering(answers)
     try:
         with ExitStack() as stack:
-            for module in (connection_module, client_module, served_module):
+            for module in (connection_module, client_module, served_module, transport_module, urllib3.util.retry):
                 stack.enter_context(mock.patch.multiple(module, time=clock))
             stack.enter_context(mock.patch.multiple(connection_module.Connection, _opened=lambda _: pool))
             stack.enter_context(warnings.catch_warnings())
