@@ -68,7 +68,7 @@ $(FUZZER): $(READY)
 	touch $(FUZZER)
 
 fuzz: $(FUZZER) ## hostile bytes for every reader, FUZZ_SECONDS for each
-	$(BIN)/python tests/fuzz/campaign.py --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.helpers.fuzz.campaign --seconds $(FUZZ_SECONDS)
 
 $(RIVALS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'

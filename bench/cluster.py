@@ -14,7 +14,7 @@ import time
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # spark_session
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # spark_session
 
 import numpy as np
 

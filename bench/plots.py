@@ -5,7 +5,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-# Okabe and Ito's colours, told apart by everybody.
+# Okabe and Ito's colours, which the colour-blind can tell apart.
 COLOURS = ["#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#CC79A7"]
 MARKERS = "os^Dv*"
 

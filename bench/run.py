@@ -12,7 +12,7 @@ from pathlib import Path
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ.setdefault(name, "1")  # one thread for everybody, before anything is imported
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # naive, the definition
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # naive, the definition
 
 import numba
 import numpy as np

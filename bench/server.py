@@ -24,10 +24,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # server_process
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # server_process
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 
 WORKERS, CALLERS = 4, 2
 SIZES = (1, 10, 100, 1000)
@@ -67,11 +68,9 @@ def body_of(kind, table):
     if kind == "json":
         return json.dumps({"points": table.to_pylist()}).encode()
     if kind == "csv":
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(table.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in table.columns), strict=True))
-        return text.getvalue().encode()
+        sink = pa.BufferOutputStream()
+        pa.csv.write_csv(table, sink)
+        return sink.getvalue().to_pybytes()
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
@@ -91,8 +90,8 @@ class Case(NamedTuple):
     def agrees(self, answer):
         """Whether an answer is the right one, to the bit."""
         if self.kind == "json":
-            told = json.loads(answer)
-            found = told["outlier_score"], told["outside_bounds"], told["prediction"]
+            content = json.loads(answer)
+            found = content["outlier_score"], content["outside_bounds"], content["prediction"]
         elif self.kind == "csv":
             rows = list(csv.DictReader(io.StringIO(answer.decode())))
             more = [int(row["prediction"]) for row in rows] if "prediction" in rows[0] else None
@@ -117,8 +116,8 @@ def cases_of(paths, sizes=SIZES, variants=3):
         for n in sizes:
             for variant in range(variants):
                 table = points(name, n, 1000 * n + variant)
-                told = detector.score_frame(table).to_pydict()
-                right = told["outlier_score"], told["outside_bounds"], told.get("prediction")
+                scored = detector.score_frame(table).to_pydict()
+                right = scored["outlier_score"], scored["outside_bounds"], scored.get("prediction")
                 found += [Case(name, kind, body_of(kind, table), *right) for kind in TYPES]
     return found
 
@@ -144,22 +143,26 @@ def served(folder, paths, *more, workers=WORKERS, port=0):
 
 def in_processes(function, arguments):
     """What a function gives for each of the arguments, each in a process of its own."""
-    pipes, processes = [], []
-    for one in arguments:
-        here, there = SPAWN.Pipe(duplex=False)
-        process = SPAWN.Process(target=_sent, args=(there, function, one), daemon=True)
-        process.start()
-        there.close()
-        pipes.append(here)
-        processes.append(process)
-    found = [pipe.recv() for pipe in pipes]
-    for process in processes:
-        process.join()
-    return found
+    with SPAWN.Pool(len(arguments)) as pool:
+        return pool.starmap(function, arguments, chunksize=1)
 
 
-def _sent(pipe, function, arguments):
-    pipe.send(function(*arguments))
+def connect(port):
+    return http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+
+def sent(connection, key, model, kind, body):
+    """The status and the body of the answer to one request for scores."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES[kind]}
+    connection.request("POST", f"/v1/models/{model}/score", body, headers)
+    response = connection.getresponse()
+    return response.status, response.read()
+
+
+def sent_well(*arguments):
+    status, _ = sent(*arguments)
+    if status != 200:
+        raise AssertionError(f"status {status}")
 
 
 # Right answers ------------------------------------------------------------------------------------------------------------
@@ -167,21 +170,17 @@ def _sent(pipe, function, arguments):
 
 def asked(port, key, cases, n, seed):
     """Counts of n questions in a random order on one connection: right, wrong, and what else happened."""
-    chance, found = random.Random(seed), Counter()
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    chance, found, connection = random.Random(seed), Counter(), connect(port)
     for _ in range(n):
         case = chance.choice(cases)
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES[case.kind]}
         try:
-            connection.request("POST", f"/v1/models/{case.model}/score", case.body, headers)
-            response = connection.getresponse()
-            content = response.read()
+            status, content = sent(connection, key, case.model, case.kind, case.body)
         except (OSError, http.client.HTTPException) as error:
             found[type(error).__name__] += 1
             connection.close()
             continue
-        if response.status != 200:
-            found[f"status {response.status}"] += 1
+        if status != 200:
+            found[f"status {status}"] += 1
         else:
             found["right" if case.agrees(content) else "wrong"] += 1
     return found
@@ -268,15 +267,9 @@ wrk.headers["Content-Type"] = "{kind}"
 
 def flooded(port, key, model, kind, body, seconds):
     """Answers a second on one connection."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES[kind]}
-    calls, start = 0, time.perf_counter()
+    connection, calls, start = connect(port), 0, time.perf_counter()
     while (taken := time.perf_counter() - start) < seconds:
-        connection.request("POST", f"/v1/models/{model}/score", body, headers)
-        response = connection.getresponse()
-        response.read()
-        if response.status != 200:
-            raise AssertionError(f"status {response.status}")
+        sent_well(connection, key, model, kind, body)
         calls += 1
     return calls / taken
 
@@ -288,15 +281,15 @@ class Flood:
         self.server, self.model, self.kind, self.connections = server, model, kind, connections
         self.body, self.script = body_of(kind, table), folder / f"{model}-{kind}.lua"
         (folder / f"{model}-{kind}.body").write_bytes(self.body)
-        told = {"body": folder / f"{model}-{kind}.body", "key": server.key, "kind": TYPES[kind]}
-        self.script.write_text(LUA.format(**told))
+        values = {"body": folder / f"{model}-{kind}.body", "key": server.key, "kind": TYPES[kind]}
+        self.script.write_text(LUA.format(**values))
 
     @staticmethod
     def name():
         return "wrk" if shutil.which("wrk") else f"{CALLERS} processes of Python"
 
     def rate(self, seconds):
-        """Answers a second; an answer that is none is an error."""
+        """Answers a second. An error response raises."""
         workers = self.server.workers()
         before = cpu_of(workers)
         found = self._rate(seconds)
@@ -308,10 +301,10 @@ class Flood:
             return sum(in_processes(flooded, [one] * CALLERS))
         url = f"{self.server.url}/v1/models/{self.model}/score"
         command = ["wrk", "-t1", f"-c{self.connections}", f"-d{seconds}s", "-s", str(self.script), url]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60).stdout
-        if "Non-2xx" in told or "Socket errors" in told:
-            raise AssertionError(told)
-        return float(told.split("Requests/sec:")[1].split()[0])
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds + 60).stdout
+        if "Non-2xx" in printed or "Socket errors" in printed:
+            raise AssertionError(printed)
+        return float(printed.split("Requests/sec:")[1].split()[0])
 
 
 def pace(server, folder, paths, seconds, rounds):
@@ -337,18 +330,11 @@ def pace(server, folder, paths, seconds, rounds):
 
 def latencies(port, key, model, n):
     """Milliseconds of n requests of one point in JSON, one after the other on one connection."""
-    body = body_of("json", points(model, 1, 3))
-    headers = {"Authorization": f"Bearer {key}", "Content-Type": TYPES["json"]}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    taken = []
+    body, connection, taken = body_of("json", points(model, 1, 3)), connect(port), []
     for _ in range(n):
         start = time.perf_counter()
-        connection.request("POST", f"/v1/models/{model}/score", body, headers)
-        response = connection.getresponse()
-        response.read()
+        sent_well(connection, key, model, "json", body)
         taken.append(1000 * (time.perf_counter() - start))
-        if response.status != 200:
-            raise AssertionError(f"status {response.status}")
     return taken
 
 
@@ -370,7 +356,7 @@ def latency(server, folder, n, seconds):
 
 
 def persisted(url, key, model, path, folder, seed):
-    """Counts of calls of a client until it is told to stop, and the longest that one took."""
+    """Counts of calls of a client until the file "stop" exists, and the longest that one took."""
     from dpoutlier import Client, load
     from dpoutlier.exceptions import ServerError
 
@@ -455,6 +441,16 @@ def restarted(server):
 # ----------------------------------------------------------------------------------------------------------------------------
 
 
+def rows_of(rates, figure, share):
+    """A row for each model: the figure of each way, and the share of the server's of that of each way here."""
+    rows = []
+    for model, rate in rates.items():
+        figures = {way: figure(rate[way]) for way in ("frame", "batch", "arrow", "csv", "json")}
+        shares = (share(figures[way], figures["arrow"]) for way in ("frame", "batch"))
+        rows.append([model, *(f"{value:,.0f}" for value in figures.values()), *(f"{value:.0%}" for value in shares)])
+    return rows
+
+
 def server(report, folder):
     """All of it, as sections of the report."""
     paths = made_models(folder)
@@ -476,28 +472,14 @@ def server(report, folder):
         f"{Flood.name()}; score_frame: {WORKERS} processes here that score the same Arrow table; batch: what it calls for each "
         f"batch, and nothing else. Medians of {rounds} rounds.",
         ["model", "score_frame", "batch", "Arrow", "CSV", "JSON", "Arrow / score_frame", "Arrow / batch"],
-        [
-            [
-                model,
-                *(f"{rate[way].per_second:,.0f}" for way in ("frame", "batch", "arrow", "csv", "json")),
-                *(f"{rate['arrow'].per_second / rate[way].per_second:.0%}" for way in ("frame", "batch")),
-            ]
-            for model, rate in rates.items()
-        ],
+        rows_of(rates, lambda rate: rate.per_second, lambda own, arrow: arrow / own),
     )
     report.section(
         "What a request of a server costs",
         "The same, in microseconds of the processors for each request, without those of who asks: it is less disturbed by what "
         "else runs on a machine.",
         ["model", "score_frame", "batch", "Arrow", "CSV", "JSON", "score_frame / Arrow", "batch / Arrow"],
-        [
-            [
-                model,
-                *(f"{1e6 * rate[way].cpu:,.0f}" for way in ("frame", "batch", "arrow", "csv", "json")),
-                *(f"{rate[way].cpu / rate['arrow'].cpu:.0%}" for way in ("frame", "batch")),
-            ]
-            for model, rate in rates.items()
-        ],
+        rows_of(rates, lambda rate: 1e6 * rate.cpu, lambda own, arrow: own / arrow),
     )
     report.section(
         "Latency of a server",

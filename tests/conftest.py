@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-_warn._fits = itertools.count(3)  # that a process fits a second time is told in test_warnings, and nowhere else
+_warn._fits = itertools.count(3)  # only test_warnings expects the warning about a second fit
 
 settings.register_profile("dpoutlier", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("dpoutlier")

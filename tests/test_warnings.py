@@ -125,15 +125,15 @@ def repeated(run):
 
 
 @pytest.mark.usefixtures("_new_process")
-def test_a_second_fit_without_a_ledger_is_told_once():
+def test_a_second_fit_without_a_ledger_warns_once():
     detector = made()
     assert repeated(lambda: detector.fit(ROWS)) == []
     found = repeated(lambda: detector.fit(ROWS))
     assert len(found) == 1
-    told = found[0]
-    assert "epsilons add up" in str(told.message)
-    assert "Ledger" in str(told.message)
-    assert told.filename == __file__
+    warning = found[0]
+    assert "epsilons add up" in str(warning.message)
+    assert "Ledger" in str(warning.message)
+    assert warning.filename == __file__
     assert repeated(lambda: [made().fit(ROWS) for _ in range(3)]) == []
 
 
@@ -180,10 +180,10 @@ def test_a_statement_speaks_of_its_own_fit():
 # Large epsilons, and columns without names -----------------------------------------------------------------------------
 
 
-def test_a_large_epsilon_is_told():
-    with pytest.warns(LargeEpsilonWarning, match="epsilon is 11, so little is protected") as told:
+def test_a_large_epsilon_warns():
+    with pytest.warns(LargeEpsilonWarning, match="epsilon is 11, so little is protected") as caught:
         DPMarginals(11, features=(0, 1), bins=3).fit(ROWS)
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     DPMarginals(10, features=(0, 1), bins=3).fit(ROWS)  # a warning would be an error
 
 
@@ -198,15 +198,15 @@ NAMED = {"age": (0, 120), "bmi": (10, 80)}
 PLAIN = dpoutlier.Bounds([0, 10], [120, 80])
 
 
-def test_named_bounds_and_columns_without_names_are_told():
-    with pytest.warns(ColumnNamesWarning, match="they are taken to be age, bmi, in this order") as told:
+def test_named_bounds_and_columns_without_names_warn():
+    with pytest.warns(ColumnNamesWarning, match="they are taken to be age, bmi, in this order") as caught:
         DPMarginals(1, features=NAMED, bins=3).fit(ROWS)
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     DPMarginals(1, features=NAMED, bins=3).fit(pd.DataFrame(ROWS, columns=["age", "bmi"]))
     DPMarginals(1, features=PLAIN, bins=3).fit(ROWS)
 
 
-def test_a_scaler_before_the_detector_is_told():
+def test_a_scaler_before_the_detector_warns():
     people = pd.DataFrame({"age": [30.0, 40.0, 50.0], "bmi": [20.0, 25.0, 30.0]})
     with pytest.warns(ColumnNamesWarning, match="A scaler before the detector changes the units"):
         make_pipeline(StandardScaler(), DPMarginals(1, features=NAMED, bins=3)).fit(people)

@@ -87,7 +87,7 @@ def control(target):
     }
 
 
-def told_by(scores):
+def right_by_exact_scores(scores):
     """Right guesses from exact scores: all, if the two differ."""
     return 1.0 if scores[True] < scores[False] else 0.5
 
@@ -112,7 +112,7 @@ def report(measured):
         found = right_guesses(scores)
         rows.append([about, f"{epsilon:g}", name, found, percent(most_right(epsilon)), f"{shown_epsilon(scores):.2f}"])
     for about, scores in measured["controls"].items():
-        rows.append([about, "none", "plain k-NN", percent(told_by(scores)), percent(1), "infinite"])
+        rows.append([about, "none", "plain k-NN", percent(right_by_exact_scores(scores)), percent(1), "infinite"])
     print_table(
         f"Membership by score: is this person in the data? {measured['n']:,} fits with the person and as many without",
         ["person", "epsilon", "detector", "right guesses", "permitted", "epsilon shown at 95 %"],
@@ -125,7 +125,7 @@ def summary(measured):
     ours = max(
         (right_guesses(measured["scores"][about, epsilon, name]) for name in DETECTORS), key=lambda found: found.share
     )
-    broken, bound = told_by(measured["controls"][about]), most_right(epsilon)
+    broken, bound = right_by_exact_scores(measured["controls"][about]), most_right(epsilon)
     tested = [(right_guesses(scores), most_right(each)) for (_, each, _), scores in measured["scores"].items()]
     return Finding(
         "membership",

@@ -2,9 +2,9 @@
 
 A keyed model holds exact counts and computes noise when it is asked. Two such models are made whose noisy counts are the same in
 every cell, so that all answers are, while one has nobody in its data and the other somebody in every cell. They are asked
-the same, in random order, and the times are compared. Nothing should be found in the way that strangers get their answers
-(``with_constant_time_counts``, as the server does). In the quick way, for the custodian at home, something may be. A dense
-model holds no exact counts; two equal ones show what the clock makes of nothing.
+the same, in random order, and the times are compared. Nothing should be found where counts take constant time
+(``with_constant_time_counts``, as the server does). Where they do not, on the custodian's own machine, something may be found. A
+dense model holds no exact counts; two equal ones show the error of the measurement.
 """
 
 import gc
@@ -32,18 +32,16 @@ from people import expected
 BINS = 2
 CELLS = BINS * BINS
 SIGNIFICANCE, POWER = 1e-3, 0.99
-REFUTED = 1e-6  # a p below this, in the way for strangers, is no chance any more
+REFUTED = 1e-6  # a p below this, with constant time, is not chance
 TRIMMED = 0.2  # of the differences, at either end: an interruption must not decide
-REPEATS, FASTEST = (
-    10,
-    3,
-)  # times that either model of a pair is asked, and those that count: interruptions only ever add
+REPEATS = 10  # times that either model of a pair is asked
+FASTEST = 3  # of these, so many count: interruptions only ever add
 WAYS = {
     "dense": "dense: no exact counts",
-    "quick": "keyed, the quick way",
-    "steady": "keyed, for strangers",
+    "quick": "keyed, as on your own machine",
+    "constant": "keyed, in constant time",
 }
-PAIRS = {"dense": 400, "quick": 400, "steady": 1_000}
+PAIRS = {"dense": 400, "quick": 400, "constant": 1_000}
 POINTS = 1_000  # of a query: each looks at its own cell, where it finds enough
 
 
@@ -171,17 +169,17 @@ def report(measured):
 
 def summary(measured):
     said = []
-    for way in ("quick", "steady"):
+    for way in ("quick", "constant"):
         taken, found = measured[way]
         said.append(f"{found.difference / POINTS:+.2f} ns of {np.median(taken) / POINTS:.0f}, p = {found.p:.1g}")
-    verdict = AS_PROMISED if measured["steady"][1].p >= REFUTED else TOO_MUCH
+    verdict = AS_PROMISED if measured["constant"][1].p >= REFUTED else TOO_MUCH
     return Finding("timing", *said, f"p above {SIGNIFICANCE:g}", verdict)
 
 
 def draw(measured, out):
     figure = pictures.new_figure(15, 4.7)
     left, middle, right = figure.subplots(1, 3, width_ratios=[1, 1, 1.25])
-    for axes, way in ((left, "quick"), (middle, "steady")):
+    for axes, way in ((left, "quick"), (middle, "constant")):
         draw_times(axes, measured[way][0] / POINTS)
         pictures.title(
             axes,

@@ -1,7 +1,5 @@
 """The averaging attack: what one repeated query tells if every answer has noise of its own."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

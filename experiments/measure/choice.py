@@ -1,7 +1,5 @@
 """How k and b are chosen: as the paper did, by AUROC on the test set. That is tuning on the answers, and is marked as such."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field

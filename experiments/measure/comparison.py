@@ -1,12 +1,9 @@
 """All detectors side by side: declared bounds, nothing tuned, and what a user would do instead."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, detector
@@ -14,52 +11,21 @@ from dpoutlier._warn import nothing_to_protect
 from experiments.measure.datasets import LabelledRows
 from experiments.measure.protocol import Split, bounds_widened, seed_of, split_rows
 from experiments.measure.quality import quality
+from experiments.measure.rows import Compared
 from experiments.measure.synthetic import Binned, sample_by_marginals, sample_by_tree
 
 __all__ = [
     "DETECTORS",
     "EXACT",
     "GRID_TWIN",
-    "SCHEMA",
     "SYNTHETIC",
-    "Compared",
     "guessed_rows",
-    "rows_of",
     "run_comparison",
 ]
 
 K = 10
 MOST_CELLS = 1000
 """Of a walk on the grid: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""
-
-
-class Compared(NamedTuple):
-    """What one run of one detector did."""
-
-    dataset: str
-    method: str
-    control: bool
-    epsilon: float | None
-    split: int
-    seed: int | None
-    auroc: float
-    ap: float
-    p_at_n: float
-
-
-SCHEMA = pa.schema(
-    [
-        ("dataset", pa.string()),
-        ("method", pa.string()),
-        ("control", pa.bool_()),
-        ("epsilon", pa.float64()),
-        ("split", pa.int32()),
-        ("seed", pa.int32()),
-        ("auroc", pa.float64()),
-        ("ap", pa.float64()),
-        ("p_at_n", pa.float64()),
-    ]
-)
 
 
 def guessed_rows(n: int) -> int:
@@ -72,22 +38,22 @@ def guessed_rows(n: int) -> int:
     return max(round(n / unit), 1) * unit
 
 
-Maker = Callable[[float, Bounds, int, int, int], Any]
-"""From epsilon, bounds, number of features, guess of rows and seed."""
+Maker = Callable[[float, Bounds, int, int], Any]
+"""From epsilon, bounds, guess of rows and seed."""
 
 
-def _default(epsilon: float, bounds: Bounds, _d: int, n: int, seed: int) -> Any:
+def _default(epsilon: float, bounds: Bounds, n: int, seed: int) -> Any:
     chosen = detector("auto", epsilon=epsilon, features=bounds, n_rows_hint=n, unsafe_seed=seed)
     return chosen.set_params(**{"tree_seed": seed} if "tree_seed" in chosen.get_params() else {"max_cells": MOST_CELLS})
 
 
 DETECTORS: dict[str, Maker] = {
     "default": _default,
-    "DPForest": lambda epsilon, bounds, _d, n, seed: DPForest(
+    "DPForest": lambda epsilon, bounds, n, seed: DPForest(
         epsilon, features=bounds, n_rows_hint=n, tree_seed=seed, unsafe_seed=seed
     ),
-    "DPMarginals": lambda epsilon, bounds, _d, _n, seed: DPMarginals(epsilon, features=bounds, unsafe_seed=seed),
-    "DPGridKNN": lambda epsilon, bounds, _d, n, seed: DPGridKNN(
+    "DPMarginals": lambda epsilon, bounds, _n, seed: DPMarginals(epsilon, features=bounds, unsafe_seed=seed),
+    "DPGridKNN": lambda epsilon, bounds, n, seed: DPGridKNN(
         epsilon, features=bounds, n_rows_hint=n, k=K, max_cells=MOST_CELLS, unsafe_seed=seed
     ),
 }
@@ -142,12 +108,12 @@ def _exact(case: _Case) -> Iterator[Compared]:
 
 
 def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: dict[str, Maker]) -> Iterator[Compared]:
-    reference, d = case.split.reference, case.split.reference.shape[1]
+    reference = case.split.reference
     for epsilon in epsilons:
         for seed in range(seeds):
             noise = seed_of("comparison", case.dataset, case.number, epsilon, seed)
             for name, make in detectors.items():
-                unfitted = make(epsilon, case.bounds, d, case.n_rows_hint, noise)
+                unfitted = make(epsilon, case.bounds, case.n_rows_hint, noise)
                 for control in (False, True):
                     scores = unfitted.fit(reference[:0] if control else reference).outlier_scores(case.split.points)
                     yield case.row(name, scores, control=control, epsilon=float(epsilon), seed=seed)
@@ -156,7 +122,7 @@ def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: di
 def _grid_twin(case: _Case, epsilon: float) -> Compared:
     """With the bins that the rule gives the private grid, which depend on no row."""
     reference = case.split.reference
-    private = DETECTORS["DPGridKNN"](epsilon, case.bounds, reference.shape[1], case.n_rows_hint, 0).fit(reference[:0])
+    private = DETECTORS["DPGridKNN"](epsilon, case.bounds, case.n_rows_hint, 0).fit(reference[:0])
     bins = private.model_.partition.to_json()["bins"]
     twin = GridKNN(case.bounds, bins=bins, k=K, max_depth=None).fit(reference)
     return case.row(GRID_TWIN, twin.outlier_scores(case.split.points), epsilon=float(epsilon))
@@ -174,7 +140,3 @@ def _synthetic(case: _Case, epsilons: tuple[float, ...], seeds: int) -> Iterator
                 rows = sample(binned, epsilon, case.n_rows_hint, rng)
                 scores = KNN((0.0, 1.0), k=K).fit(rows).outlier_scores(points)
                 yield case.row(name, scores, epsilon=float(epsilon), seed=seed)
-
-
-def rows_of(table: pa.Table) -> list[Compared]:
-    return [Compared(*values) for values in zip(*(column.to_pylist() for column in table.columns), strict=True)]

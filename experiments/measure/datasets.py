@@ -1,7 +1,5 @@
 """The five data sets of the paper's Table 1."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The paper's protocol: which rows are reference, which are scored, and what stands in for declared bounds (its Section 5.2)."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ follows KEEL's imbalanced collection or the usual outlier benchmarks. Texts beco
 that never change are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -29,7 +27,7 @@ class PublicTable:
     """Where a table is, and which of its rows are outliers."""
 
     name: str
-    read: Callable[[PublicTable], Values]
+    read: Callable[["PublicTable"], Values]
     files: tuple[str, ...]
     """In the package's folder of data; none if scikit-learn has it."""
     outlier_classes: tuple[str, ...]

@@ -1,7 +1,5 @@
 """How well scores rank outliers first: AUROC, average precision, precision at n."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,16 +1,15 @@
-"""One row of the result table: how well one run of one algorithm did."""
+"""Rows of the two result tables: how well one run of one algorithm did."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
-__all__ = ["SCHEMA", "Row", "rows_of_table", "table_of_rows"]
+__all__ = ["Compared", "Row", "rows_of_table", "schema_of", "table_of_rows"]
 
 
 class Row(NamedTuple):
-    """What was run, and what came out."""
+    """What was run of the six algorithms, and what came out."""
 
     dataset: str
     variant: str
@@ -29,30 +28,36 @@ class Row(NamedTuple):
     p_at_n: float
 
 
-SCHEMA = pa.schema(
-    [
-        ("dataset", pa.string()),
-        ("variant", pa.string()),
-        ("algorithm", pa.string()),
-        ("control", pa.bool_()),
-        ("k", pa.int32()),
-        ("bins", pa.int32()),
-        ("epsilon", pa.float64()),
-        ("split", pa.int32()),
-        ("seed", pa.int32()),
-        ("ran_out", pa.float64()),
-        ("auroc", pa.float64()),
-        ("ap", pa.float64()),
-        ("p_at_n", pa.float64()),
-    ]
-)
+class Compared(NamedTuple):
+    """What one run of one detector did in the comparison of all detectors."""
+
+    dataset: str
+    method: str
+    control: bool
+    epsilon: float | None
+    split: int
+    seed: int | None
+    auroc: float
+    ap: float
+    p_at_n: float
 
 
-def table_of_rows(rows: list[Row]) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
-    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.table(arrays, SCHEMA)
+AnyRow = TypeVar("AnyRow", Row, Compared)
+COLUMN_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int32(), float: pa.float64()}
 
 
-def rows_of_table(table: pa.Table) -> list[Row]:
-    return [Row(*values) for values in zip(*(column.to_pylist() for column in table.columns), strict=True)]
+def schema_of(kind: type[AnyRow]) -> pa.Schema:
+    """The columns of a table of such rows."""
+    hints = get_type_hints(kind)
+    return pa.schema([(name, COLUMN_TYPES[(get_args(hint) or (hint,))[0]]) for name, hint in hints.items()])
+
+
+def table_of_rows(rows: Sequence[AnyRow], kind: type[AnyRow]) -> pa.Table:
+    schema = schema_of(kind)
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema)
+
+
+def rows_of_table(table: pa.Table, kind: type[AnyRow]) -> list[AnyRow]:
+    return [kind(*values) for values in zip(*(column.to_pylist() for column in table.columns), strict=True)]

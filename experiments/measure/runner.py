@@ -1,15 +1,12 @@
 """Run a study from where it was left: the same numbers for any number of workers, sessions and kills."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.measure.choice import Choice, choose_bins, choose_k
-from experiments.measure.comparison import Compared, rows_of
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.rows import Row, rows_of_table
+from experiments.measure.rows import Compared, Row, rows_of_table
 from experiments.measure.store import Store, fingerprint
 from experiments.measure.study import (
     COMPARISON,
@@ -70,7 +67,7 @@ def run_study(
                 watch(phase, done, total)
             tasks.extend(wanted)
             for table in store.read(task for task in wanted if task.kind not in {"attack", COMPARISON}):
-                rows.extend(rows_of_table(table))
+                rows.extend(rows_of_table(table, Row))
 
         run("without noise", exact_tasks(study))
         k, other_k = choose_k(rows, "limited"), choose_k(rows, BASE, ("kNN", "wkNN"))
@@ -87,7 +84,9 @@ def run_study(
     attack = [
         record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
     ]
-    compared = [row for table in store.read(t for t in tasks if t.kind == COMPARISON) for row in rows_of(table)]
+    compared = [
+        row for table in store.read(t for t in tasks if t.kind == COMPARISON) for row in rows_of_table(table, Compared)
+    ]
     return Results(study, sorted(rows, key=_place), choice, attack, compared, store.seconds(tasks), store.fingerprint)
 
 

@@ -1,7 +1,5 @@
 """Runs of the six algorithms: a task in, rows of the result table out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where the data sets come from: a folder of CSV files, scikit-learn's own copy, or OpenML. All give the same values, or fail."""
 
-from __future__ import annotations
-
 import csv
 import os
 import zlib
@@ -122,7 +120,7 @@ def _texts(codes: NDArray[np.float64], levels: list[Any]) -> NDArray[Any]:
 
 
 def _lymphography(dataset: DataSet, columns: Columns, target: NDArray[Any]) -> LabelledRows:
-    rows = np.stack([_numbers(columns[name]) for name in dataset.features], axis=1)
+    rows = np.stack([columns[name].astype(float) for name in dataset.features], axis=1)
     return LabelledRows(dataset, rows, np.isin(target, ("normal", "fibrosis")))
 
 
@@ -156,12 +154,8 @@ def _adult(dataset: DataSet, columns: Columns, target: NDArray[Any]) -> Labelled
     training = slice(len(target) - dataset.n_rows, None)
     known = {name.replace("-", "_"): values[training] for name, values in columns.items()}
     known["sex"] = (known["sex"] == "Male").astype(float)
-    rows = np.stack([_numbers(known[name]) for name in dataset.features], axis=1)
+    rows = np.stack([known[name].astype(float) for name in dataset.features], axis=1)
     return LabelledRows(dataset, rows, target[training] == ">50K")
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
-    return np.array([float(value) for value in values])
 
 
 OPENML: dict[str, tuple[int, Callable[[DataSet, Columns, NDArray[Any]], LabelledRows]]] = {

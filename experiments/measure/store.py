@@ -1,7 +1,5 @@
 """Where finished tasks are kept: a file for each, written aside and renamed, so that a kill loses only what was under way."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

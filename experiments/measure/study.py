@@ -1,7 +1,5 @@
 """What is run: the study's size, and its tasks. A task is the unit that is finished, kept and never repeated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import product
 

@@ -11,10 +11,9 @@ from :math:`\epsilon = \rho + 2 \sqrt{\rho \ln(1 / \delta)}` (Bun and Steinke 20
 Small and plain, for comparison only: floating-point noise from numpy's generator, so **not private** as it stands.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +51,7 @@ class Binned:
     """[pair, bin of the first, bin of the second]"""
 
     @classmethod
-    def of(cls, unit_rows: Floats) -> Binned:
+    def of(cls, unit_rows: Floats) -> Self:
         """From rows in the unit cube."""
         bins = np.clip((unit_rows * BINS).astype(np.int64), 0, BINS - 1)
         d = bins.shape[1]

@@ -1,7 +1,5 @@
 """The ways in which the six algorithms are run: readings of the paper, and the steps from there to a complete accounting."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

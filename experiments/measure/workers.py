@@ -1,7 +1,5 @@
 """Processes that finish tasks."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import as_completed
@@ -12,10 +10,9 @@ import pyarrow as pa
 
 from dpoutlier.audit.processes import processes, submitted
 from experiments.measure.attack import run_attack
-from experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
 from experiments.measure.comparison import run_comparison
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.rows import table_of_rows
+from experiments.measure.rows import Compared, Row, table_of_rows
 from experiments.measure.runs import run_exact, run_plain, run_private
 from experiments.measure.store import Store
 from experiments.measure.study import COMPARISON, Task
@@ -62,8 +59,8 @@ def _result(task: Task, data: LabelledRows) -> pa.Table:
         return run_attack(task, data)
     if task.kind == COMPARISON:
         compared = run_comparison(task.dataset, task.split, task.epsilons, task.seeds, data)
-        return pa.Table.from_pylist([row._asdict() for row in compared], COMPARED_SCHEMA)
-    return table_of_rows(RUNS[task.kind](task, data))
+        return table_of_rows(compared, Compared)
+    return table_of_rows(RUNS[task.kind](task, data), Row)
 
 
 _here: dict[str, tuple[Data, Store]] = {}

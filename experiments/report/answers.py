@@ -1,7 +1,5 @@
 """The answers to the paper's three questions, and to one that it did not ask: a sentence and a small table each."""
 
-from __future__ import annotations
-
 from statistics import mean
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The claims that the paper makes of its method and results, in our words, each with its test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from experiments.measure.quality import METRICS

@@ -1,7 +1,5 @@
 """All detectors side by side: means, ranks, and which differences are more than chance."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from dataclasses import dataclass
@@ -12,8 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC, Compared
+from experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC
 from experiments.measure.quality import METRICS
+from experiments.measure.rows import Compared
 from experiments.measure.study import Study
 
 __all__ = ["PRIVATE", "SHOWN", "Comparison", "compared_table", "leads_table", "sets_table"]

@@ -1,7 +1,5 @@
 """The comparison in a sentence and two small tables."""
 
-from __future__ import annotations
-
 from experiments.measure.comparison import DETECTORS, EXACT
 from experiments.report.answers import Answer
 from experiments.report.comparison import SHOWN, Comparison

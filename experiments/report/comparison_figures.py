@@ -1,7 +1,5 @@
 """Figures of the comparison: quality over epsilon, and mean ranks with their critical difference."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """What all figures share. Colours of Okabe and Ito, which the colour-blind can tell apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """All figures of the report, with their captions."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from dataclasses import dataclass

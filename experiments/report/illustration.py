@@ -1,7 +1,5 @@
 """The paper's illustration of the grid: two cells of eight hold the rows, and their centroids stand for them."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

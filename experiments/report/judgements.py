@@ -1,7 +1,5 @@
 """Each claim judged under every reading of the paper; the base reading also on every split."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

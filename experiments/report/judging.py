@@ -7,8 +7,6 @@ all cases*, *sometimes better* and *slightly better*.
 "Our approach" is the basic private grid or the weighted one, whichever is better for the claim.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import mean

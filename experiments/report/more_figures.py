@@ -1,7 +1,5 @@
 """Figures of what the paper lacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The report: one page that needs no other file and no network."""
 
-from __future__ import annotations
-
 import base64
 import os
 import platform

@@ -1,7 +1,5 @@
 """The paper's two figures, in its layout: a row of panels for each data set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Where the paper leaves a choice: its readings. Each differs from the first in one choice or two."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Claims against readings: where a claim holds, where it fails, and which choice decides."""
 
-from __future__ import annotations
-
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 

@@ -1,7 +1,5 @@
 """Means and standard deviations of all runs, and where to find those that belong to a curve."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The tables of the report, as Arrow tables: what is written to files is what the page shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,7 +8,7 @@ import pyarrow as pa
 from experiments.measure.datasets import DATASETS, LabelledRows
 from experiments.measure.protocol import split_rows
 from experiments.measure.quality import METRICS
-from experiments.measure.rows import SCHEMA
+from experiments.measure.rows import Row, schema_of
 from experiments.measure.study import TUNED
 from experiments.measure.variants import BASE
 from experiments.report.judgements import Judgement
@@ -45,7 +43,7 @@ def summary_table(lines: Iterable[Line]) -> pa.Table:
 
 _SUMMARY = pa.schema(
     [
-        *(SCHEMA.field(name) for name in Key._fields),
+        *(schema_of(Row).field(name) for name in Key._fields),
         ("runs", pa.int32()),
         ("ran_out", pa.float64()),
         *((f"{metric}_{name}", pa.float64()) for metric in METRICS for name in ("mean", "sd_noise", "sd_splits")),

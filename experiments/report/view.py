@@ -1,7 +1,5 @@
 """The results seen from one side, so that a claim can be judged from several."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

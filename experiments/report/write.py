@@ -1,7 +1,5 @@
 """Write all that a run leaves behind: tables, figures, and last of all the page."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from dpoutlier._atomic import write_aside
-from experiments.measure.comparison import SCHEMA as COMPARED_SCHEMA
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.rows import table_of_rows
+from experiments.measure.rows import Compared, Row, table_of_rows
 from experiments.measure.runner import Results
 from experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
 from experiments.report.figures import (
@@ -79,8 +76,8 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
     tables = dict(zip(TABLES, contents, strict=True))
     drawn = [*draw_all(summary, judgements, results.attack), *draw_comparison(comparison)]
     _clear(folder)
-    written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows)))]
-    compared = pa.Table.from_pylist([row._asdict() for row in results.comparison], COMPARED_SCHEMA)
+    written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows, Row)))]
+    compared = table_of_rows(results.comparison, Compared)
     written.append(_write(folder / "comparison.parquet", _parquet(compared)))
     written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
     for one in drawn:

@@ -106,7 +106,6 @@ def share_in(text):
     return float(text.split(" %")[0].removeprefix("at most ")) / 100
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attack", SAID, ids=lambda attack: attack.__name__)
 def test_the_summary_of_an_attack_says_what_is_to_be_expected(attack):
     n, expected, bound = SAID[attack]
@@ -126,18 +125,17 @@ DOCTORED = [
     (differencing, NO_TEETH, lambda found: {**found, "shared": BLIND}),
     (low_bits, TOO_MUCH, lambda found: {**found, "ours": {**found["ours"], 2.0: (ALL, 0.0)}}),
     (low_bits, NO_TEETH, lambda found: {**found, "textbook": found["ours"]}),
-    (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], told(0))}),
-    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], told(1))}),
+    (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], scores_that_show(0))}),
+    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], scores_that_show(1))}),
     (leaked_keyed_file, TOO_MUCH, lambda found: {**found, "of dense": [found["of keyed"]] * 30}),
     (leaked_keyed_file, NO_TEETH, lambda found: {**found, "of keyed": found["of dense"][0]}),
 ]
 
 
-def told(member):
+def scores_that_show(member):
     return {True: np.full(100, float(member)), False: np.ones(100)} if not member else {True: 1.0, False: 1.0}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("attack", "expected", "doctor"), DOCTORED, ids=[f"{one.__name__}-{said[:5]}" for one, said, _ in DOCTORED]
 )
@@ -146,11 +144,11 @@ def test_other_figures_are_judged_otherwise(attack, expected, doctor):
 
 
 @pytest.mark.parametrize(("p", "expected"), [(1e-5, AS_PROMISED), (1e-7, TOO_MUCH)])
-def test_the_verdict_on_times_is_that_of_the_way_for_strangers(p, expected):
+def test_the_verdict_on_times_is_that_of_constant_time(p, expected):
     far, near = (timing.Comparison(float(stats.norm.isf(q / 2)), 1.0, 1e9) for q in (1e-40, p))
     assert near.p == pytest.approx(p, rel=0.01)
     taken = np.ones((5, 2))
-    assert timing.summary({"quick": (taken, far), "steady": (taken, near)}).verdict == expected
+    assert timing.summary({"quick": (taken, far), "constant": (taken, near)}).verdict == expected
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -182,7 +180,6 @@ def test_a_coin_decides_if_as_many_answers_say_yes_as_no():
         assert at(averaging.guesses({present: answers}, 2, rng), 0.5)
 
 
-@pytest.mark.slow
 def test_all_answers_of_a_fit_are_equal():
     found = measured(averaging)
     assert found["distinct"] == 1
@@ -191,21 +188,18 @@ def test_all_answers_of_a_fit_are_equal():
     )
 
 
-@pytest.mark.slow
 def test_averaging_removes_noise_that_is_fresh_for_every_answer(answers):
     bound, rng = most_right(averaging.EPSILON), np.random.default_rng(3)
     assert above(averaging.guesses(answers, 100, rng), max(bound, 0.97))
     assert not above(averaging.guesses(answers, 1, rng), bound)
 
 
-@pytest.mark.slow
 def test_averaging_noise_that_is_drawn_once_gives_what_one_answer_gives(answers):
     """As much as epsilon permits: so the attack is as strong as one can be."""
     found = Guesses(np.concatenate([values == present for present, values in answers.items()]))
     assert at(found, most_right(averaging.EPSILON))
 
 
-@pytest.mark.slow
 def test_a_promise_of_half_the_epsilon_is_refuted(answers):
     """Had the noise half its scale, the attack would tell."""
     found = Guesses(np.concatenate([values == present for present, values in answers.items()]))
@@ -229,7 +223,6 @@ def test_the_difference_of_two_fits_with_the_same_noise_is_the_person():
     assert above(differencing.by_difference(pairs), most_right(differencing.EPSILON))
 
 
-@pytest.mark.slow
 def test_the_difference_of_two_fits_tells_no_more_than_epsilon(own):
     """By the law of the difference of two draws it tells less; somebody who knows all others has what epsilon permits."""
     assert at(differencing.by_difference(own), share_of_differences())
@@ -237,9 +230,8 @@ def test_the_difference_of_two_fits_tells_no_more_than_epsilon(own):
     assert at(differencing.by_second(own), most_right(differencing.EPSILON))
 
 
-@pytest.mark.slow
 def test_the_summary_is_of_the_difference_and_each_game_is_under_its_name():
-    """The same fits again: the games are too much alike to be told apart by their shares."""
+    """The same fits again: the games are too much alike to differ in their shares."""
     found, own = measured(differencing), differencing.pairs_of_fits(300, Noise(QUICK.seed))
     expected = differencing.by_difference(own), differencing.by_second(own)
     assert (found["own"].right, found["knows"].right) == tuple(each.right for each in expected)
@@ -252,12 +244,10 @@ def test_the_summary_is_of_the_difference_and_each_game_is_under_its_name():
     ]
 
 
-@pytest.mark.slow
 def test_the_largest_difference_is_hardly_ever_that_of_the_person(own):
     assert differencing.found_cell(own).interval(SURE)[0] < 0.02
 
 
-@pytest.mark.slow
 def test_two_fits_tell_the_sum_of_their_epsilons():
     pairs = differencing.pairs_of_fits(400, noise(), in_both=True)
     assert at(differencing.where_both_agree(pairs), most_right(2 * differencing.EPSILON))
@@ -298,7 +288,6 @@ def test_the_counts_are_those_of_a_fit_with_a_person_in_every_second_cell():
 # Membership -----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("about", membership.TARGETS)
 def test_plain_neighbours_tell_members(about):
     scores = membership.control(membership.TARGETS[about])
@@ -315,7 +304,6 @@ def inside(scores, epsilon):
     )
 
 
-@pytest.mark.slow
 def test_a_grid_tells_members_as_far_as_epsilon_permits():
     scores = membership.scores_of_fits("grid", TARGET, 1.0, 500, noise())
     assert inside(scores, 1.0)
@@ -324,7 +312,6 @@ def test_a_grid_tells_members_as_far_as_epsilon_permits():
     assert 0.1 < membership.shown_epsilon(scores, SURE) <= 1.0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", membership.DETECTORS)
 @pytest.mark.parametrize("about", membership.TARGETS)
 @pytest.mark.parametrize("epsilon", membership.EPSILONS)
@@ -380,7 +367,6 @@ def test_an_interval_covers_the_true_difference():
     assert at(Guesses((intervals[:, 0] < 7) & (intervals[:, 1] > 7)), 0.95)
 
 
-@pytest.mark.slow
 def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
     fitted = DPGridKNN(0.25, features=(0, 1), bins=timing.BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
     pairs, ids = timing.pairs_of_holders(fitted.model_.counts.law), cell_ids(range(timing.CELLS))
@@ -400,13 +386,12 @@ def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
 
 
 def p_of_times(rng, more=1.0):
-    """The p of a fresh measurement of the way for strangers, as if the model with people took ``more`` times as long."""
-    taken = timing.times("steady", 400, rng)
+    """The p of a fresh measurement in constant time, as if the model with people took ``more`` times as long."""
+    taken = timing.times("constant", 400, rng)
     return timing.compare(taken[:, 1] * more - taken[:, 0]).p
 
 
-@pytest.mark.slow
-def test_the_time_of_answers_to_strangers_does_not_tell_exact_counts():
+def test_constant_time_does_not_show_exact_counts():
     """Measured by the clock up to five times, since other work on the machine may disturb some.
 
     A real difference shows in all five. It fails without one only if all five are disturbed in that way: chance alone gives a
@@ -416,7 +401,6 @@ def test_the_time_of_answers_to_strangers_does_not_tell_exact_counts():
     assert any(p_of_times(rng) > 1e-9 for _ in range(5))
 
 
-@pytest.mark.slow
 def test_a_twentieth_more_time_would_be_seen():
     """In one of five measurements: it fails if the machine is too busy in all of them."""
     rng = np.random.default_rng(8)
@@ -469,7 +453,6 @@ def test_arguments(capsys):
     assert all(option in help_text for option in ("--out", "--seed", "--quick", "About."))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("attack", [low_bits, leaked_keyed_file], ids=lambda attack: attack.__name__)
 def test_an_attack_prints_a_table_and_draws_a_picture(attack, tmp_path, capsys):
     finding = perform(attack, tmp_path / "made", QUICK)
@@ -479,7 +462,6 @@ def test_an_attack_prints_a_table_and_draws_a_picture(attack, tmp_path, capsys):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
 def test_all_attacks_run_alone_and_together(tmp_path):
     command = [sys.executable, "-W", "error", ATTACKS / "run.py", "--quick", "--out", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)

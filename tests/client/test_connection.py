@@ -100,6 +100,29 @@ def test_many_retries_end_before_python_does(monkeypatch):
     assert len(asked) == MOST_RETRIES + 1
 
 
+@pytest.mark.parametrize(
+    ("size", "message"), [("ffffffffff", "it is too large"), ("-5", "was lost before the answer was complete")]
+)
+def test_a_chunk_of_impossible_size_is_an_error_of_the_server(size, message):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            with suppress(OSError):
+                while True:
+                    peer, _ = listening.accept()
+                    with peer:
+                        peer.recv(65536)
+                        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                        peer.sendall(head + size.encode() + b"\r\n{}")
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(ServerError, match=message):
+            connection(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=1).get("/")
+        listening.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
 @pytest.mark.parametrize("status", [200, 503])
 @pytest.mark.parametrize("head", ["Content-Length: 99999999999999", "Transfer-Encoding: chunked", "Connection: close"])
 def test_the_size_of_an_answer_is_bounded_however_it_is_sent(status, head):

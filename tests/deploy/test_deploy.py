@@ -1,4 +1,4 @@
-"""What docs/deploy.md tells to run: behind nginx, under systemd, and as nobody on a read-only file system."""
+"""The commands of docs/deploy.md: behind nginx, under systemd, and as nobody on a read-only file system."""
 
 import os
 import re
@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from dpoutlier import DPMarginals
 from dpoutlier.cli.app import app
 from server_process import make_key, running_server
+from tls import certificate
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -57,19 +58,6 @@ def free_port():
         return taken.getsockname()[1]
 
 
-def certificate(folder):
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return folder / "cert.pem", folder / "key.pem"
-
-
 CSV = "a,b\n" + "".join(f"{a},{b}\n" for a, b in POINTS)
 
 
@@ -83,7 +71,7 @@ def scores_of(answer):
 def test_nginx_in_front_gives_the_same_scores_over_tls_and_logs_no_point(model, tmp_path):
     detector, path = model
     keys, port = tmp_path / "keys.json", free_port()
-    key, (cert, secret) = make_key(keys), certificate(tmp_path)
+    key, (secret, cert) = make_key(keys), certificate(tmp_path)
     log = tmp_path / "access.log"
     with running_server(tmp_path, path, "--keys", keys) as server:
         own = (DEPLOY / "nginx.conf").read_text()

@@ -12,11 +12,6 @@ import pytest
 import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute, Mount
-from reference_tables import Pair, Row, made_pair
-from registry import EXEMPT, complaints, covered, exempt
-from replaying import replay, search
-from scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
-from surface import commands, names, public_members, routes, sources, surface
 
 import dpoutlier
 from dpoutlier import DPForest, DPMarginals, PrivateBounds
@@ -30,6 +25,11 @@ from dpoutlier.tables.files import file_table
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.queries import InBlocks
 from dpoutlier.trusted.reference import Reference
+from entries.reference_tables import Pair, Row, made_pair
+from entries.registry import EXEMPT, complaints, covered, exempt
+from entries.replaying import replay, search
+from entries.scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
+from entries.surface import commands, names, public_members, routes, sources, surface
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_new_method_is_noticed_and_called(monkeypatch, envelope):
     monkeypatch.setattr(DPForest, "rows_like", lambda self, example: example, raising=False)
     (wrong,) = complaints(surface(envelope))
     assert "DPForest.rows_like" in wrong
-    assert "nobody knows what to pass as example" in wrong
+    assert "it is not known what to pass as example" in wrong
 
 
 def test_a_method_of_which_nothing_but_an_error_is_seen_is_noticed(monkeypatch, pair, tmp_path):
@@ -131,13 +131,13 @@ def _usual():
 def test_a_new_route_is_noticed_also_in_a_router_within(envelope):
     before = set(routes(envelope))
 
-    async def told():
+    async def answer():
         """Tell."""
 
     inner = APIRouter()
-    inner.add_api_route("/inner", told, methods=["GET", "PUT"])
+    inner.add_api_route("/inner", answer, methods=["GET", "PUT"])
     own = envelope.router.routes
-    own.append(APIRoute("/v1/rows", told, methods=["POST"]))
+    own.append(APIRoute("/v1/rows", answer, methods=["POST"]))
     own.append(Mount("/below", routes=inner.routes))
     envelope.include_router(inner, prefix="/beside")
     new = set(routes(envelope)) - before
@@ -292,7 +292,7 @@ def test_a_message_that_quotes_a_row_is_noticed(place, instead, monkeypatch, pai
 
 
 def test_a_row_that_is_not_charged_for_is_noticed(monkeypatch, pair, tmp_path):
-    """Rows past the cap: what goes into the door differs by more than is charged."""
+    """Rows past the cap: what goes into the release differs by more than is charged."""
     whole = leaky(lambda rows, place: shown(MAKERS["DPMarginals"](**_uncapped(place)).fit(_three(rows))))
     with pytest.raises(AssertionError, match="counts"):
         replay(whole, pair, tmp_path / "run")
@@ -306,11 +306,11 @@ def _three(rows):
     return pd.DataFrame({"a": [0.5 for _ in rows for _ in range(3)]})
 
 
-def test_rows_past_the_cap_in_bought_bounds_are_noticed(monkeypatch, tmp_path):
-    """Somebody has two rows more than are counted: with the cap the bounds may be bought, and without it that is noticed."""
+def test_rows_past_the_cap_in_private_bounds_are_noticed(monkeypatch, tmp_path):
+    """Somebody has two rows more than are counted: the bounds may be estimated with the cap, and the missing cap is noticed."""
     own = [Row("someone new", a, "low", 1.0) for a in (0.5, 3.25, 9.875, 40.0)]
     pair = Pair("many rows", [], own, "add-or-remove-one")
-    scenario = leaky(_with_bought_bounds)
+    scenario = leaky(_with_private_bounds)
     replay(scenario, pair, tmp_path / "run")
 
     def uncapped(self, outer):
@@ -323,7 +323,7 @@ def test_rows_past_the_cap_in_bought_bounds_are_noticed(monkeypatch, tmp_path):
         replay(scenario, pair, tmp_path / "run")
 
 
-def _with_bought_bounds(rows, place):
+def _with_private_bounds(rows, place):
     bounds = {"a": PrivateBounds(share=0.2, outer=(-1000, 1000))}
     return shown(fitted("DPForest", rows, place, target_fpr=None, features=bounds))
 
@@ -339,12 +339,12 @@ def test_a_release_more_for_more_rows_is_noticed(monkeypatch, pair, tmp_path):
 
 
 def test_a_command_that_tells_the_number_of_rows_is_noticed(monkeypatch, pair, tmp_path):
-    def told(*given):
+    def counted(*given):
         table = file_table(*given)
         typer.echo(f"{table.number_of_rows()} rows")
         return table
 
-    monkeypatch.setattr("dpoutlier.tables.files.file_table", told)
+    monkeypatch.setattr("dpoutlier.tables.files.file_table", counted)
     noticed(SCENARIOS["fit on the command line"], pair, tmp_path / "run")
 
 

@@ -253,7 +253,6 @@ WANTED = {"DPForest": (0.785, 0.765, 0.73, 0.665), "DPMarginals": (0.79, 0.78, 0
 
 
 @needs_data
-@pytest.mark.slow
 def test_forest_and_marginals_find_what_they_should(data):
     """Declared bounds, nothing tuned, 5 splits x 10 seeds, all of them fixed; the controls find nothing."""
     epsilons, found = (5, 1.25, 0.3, 0.075), defaultdict(list)

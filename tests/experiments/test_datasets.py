@@ -4,9 +4,7 @@ import csv
 import gzip
 import hashlib
 import json
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -16,6 +14,7 @@ from dpoutlier.exceptions import DataSetError
 from experiments.measure.datasets import DATASETS, dataset_named
 from experiments.measure.protocol import split_rows
 from experiments.measure.sources import data_folder, load_dataset
+from fake_server import faked
 from shared_data import needs_data
 
 TABLE_1 = {
@@ -186,68 +185,47 @@ RETRIES = pytest.mark.filterwarnings("ignore:Invalid cache", "ignore:A network e
 @pytest.fixture
 def openml(data, tmp_path, monkeypatch):
     """A server that answers as OpenML does; requests to OpenML go there, and are kept under a data home of their own."""
-    asked = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            kind, number = self.path.rstrip("/").split("/")[-2:]
-            columns, rows = OPENML[int(number)](data)
-            if "another column" in broken:
-                columns = {"years" if name == "age" else name: levels for name, levels in columns.items()}
-            body = _arff(columns, rows)
-            if kind == "data":
-                checksum = hashlib.md5(body).hexdigest() if True not in broken else "0" * 32
-                url = f"https://www.openml.org/data/download/{number}"
-                about = {"id": number, "name": "x", "version": "1", "status": "active", "format": "ARFF", "url": url}
-                body = json.dumps(
-                    {"data_set_description": {**about, "md5_checksum": checksum, "description": ""}}
-                ).encode()
-            elif kind == "features":
-                flags = {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
-                features = [
-                    {
-                        "index": str(i),
-                        "name": name,
-                        "data_type": "numeric" if levels is None else "nominal",
-                        "is_target": str(i == len(columns) - 1).lower(),
-                        **flags,
-                    }
-                    for i, (name, levels) in enumerate(columns.items())
-                ]
-                body = json.dumps({"data_features": {"feature": features}}).encode()
-            elif kind == "qualities":
-                quality = [{"name": "NumberOfInstances", "value": str(float(len(rows)))}]
-                body = json.dumps({"data_qualities": {"quality": quality}}).encode()
-            if "other json" in broken:
-                body = b"{}"
-            body = gzip.compress(body)
-            if "truncated" in broken:
-                body = body[:-20]
-            self.send_response(200)
-            self.send_header("Content-Encoding", "gzip")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_):
-            pass
-
     broken = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
 
-    def redirect(request, *args, **kwargs):
-        _, _, path = request.full_url.removeprefix("https://").partition("/")
-        return urlopen(
-            Request(f"http://127.0.0.1:{server.server_port}/{path}", headers=dict(request.headers)), *args, **kwargs
-        )
+    def answer(request):
+        kind, number = request.path.rstrip("/").split("/")[-2:]
+        columns, rows = OPENML[int(number)](data)
+        if "another column" in broken:
+            columns = {"years" if name == "age" else name: levels for name, levels in columns.items()}
+        body = _arff(columns, rows)
+        if kind == "data":
+            checksum = hashlib.md5(body).hexdigest() if True not in broken else "0" * 32
+            url = f"https://www.openml.org/data/download/{number}"
+            about = {"id": number, "name": "x", "version": "1", "status": "active", "format": "ARFF", "url": url}
+            body = json.dumps({"data_set_description": {**about, "md5_checksum": checksum, "description": ""}}).encode()
+        elif kind == "features":
+            flags = {"is_ignore": "false", "is_row_identifier": "false", "number_of_missing_values": "0"}
+            features = [
+                {
+                    "index": str(i),
+                    "name": name,
+                    "data_type": "numeric" if levels is None else "nominal",
+                    "is_target": str(i == len(columns) - 1).lower(),
+                    **flags,
+                }
+                for i, (name, levels) in enumerate(columns.items())
+            ]
+            body = json.dumps({"data_features": {"feature": features}}).encode()
+        elif kind == "qualities":
+            quality = [{"name": "NumberOfInstances", "value": str(float(len(rows)))}]
+            body = json.dumps({"data_qualities": {"quality": quality}}).encode()
+        body = gzip.compress(b"{}" if "other json" in broken else body)
+        return 200, {"Content-Encoding": "gzip"}, body[:-20] if "truncated" in broken else body
 
-    monkeypatch.setattr("sklearn.datasets._openml.urlopen", redirect)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    yield asked, broken
-    server.shutdown()
-    server.server_close()
+    with faked(always=answer) as (url, asked):
+
+        def redirect(request, *args, **kwargs):
+            _, _, path = request.full_url.removeprefix("https://").partition("/")
+            return urlopen(Request(f"{url}/{path}", headers=dict(request.headers)), *args, **kwargs)
+
+        monkeypatch.setattr("sklearn.datasets._openml.urlopen", redirect)
+        monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+        yield asked, broken
 
 
 @needs_data

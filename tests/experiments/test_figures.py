@@ -56,15 +56,8 @@ def test_every_plotted_number_is_in_the_table(summary):
         assert np.minimum(abs(nearest - numbers), abs(before - numbers)).max() < 1e-9
 
 
-GREEN, RED, BLUE, BLACK, GREY, SAND, PURPLE = (
-    "#009E73",
-    "#D55E00",
-    "#0072B2",
-    "#000000",
-    "#8A8A8A",
-    "#E9B58F",
-    "#CC79A7",
-)
+GREEN, RED, BLUE, BLACK = "#009E73", "#D55E00", "#0072B2", "#000000"
+GREY, SAND, PURPLE = "#8A8A8A", "#E9B58F", "#CC79A7"
 
 
 def _curves(axes):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
 
-from experiments.measure.rows import rows_of_table
+from experiments.measure.rows import Row, rows_of_table
 from experiments.measure.study import TUNED
 from experiments.report.answers import answers
 from experiments.report.comparison import Comparison
@@ -224,7 +224,7 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
 
 def test_the_tables_hold_every_run_and_every_mean(written, tiny_results, summary):
     folder, _ = written
-    assert rows_of_table(pq.read_table(folder / "results.parquet")) == tiny_results.rows
+    assert rows_of_table(pq.read_table(folder / "results.parquet"), Row) == tiny_results.rows
     with (folder / "summary.csv").open() as stream:
         lines = list(csv.DictReader(stream))
     assert len(lines) == len(summary.lines)
@@ -238,7 +238,6 @@ def test_the_tables_hold_every_run_and_every_mean(written, tiny_results, summary
         assert [row["outliers"] for row in csv.DictReader(stream)] == ["5"] * 5
 
 
-@pytest.mark.slow
 def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(written, tiny_results, tmp_path):
     """Here the old run had an attack, and the new one has none. What is not ours is not touched."""
     folder, _ = written

@@ -244,5 +244,5 @@ def test_a_weighted_grid_may_decide():
 
 def test_rows_and_tables_are_the_same_thing():
     rows = [_row(), _row(bins=None, epsilon=0.15, seed=7, control=True)]
-    assert rows_of_table(table_of_rows(rows)) == rows
-    assert table_of_rows([]).num_rows == 0
+    assert rows_of_table(table_of_rows(rows, Row), Row) == rows
+    assert table_of_rows([], Row).num_rows == 0

@@ -60,7 +60,6 @@ def test_no_run_is_in_the_table_twice(tiny_results):
     assert len(set(places)) == len(places)
 
 
-@pytest.mark.slow
 def test_the_paper_s_figures_alone_take_part_of_the_runs_and_show_the_same(tmp_path, monkeypatch):
     """What they leave in the folder is not run again by the whole study."""
     alone = run_study(SMALL, made_sets(SMALL), tmp_path, 1, _ignore, figures_only=True)
@@ -75,7 +74,6 @@ def test_the_paper_s_figures_alone_take_part_of_the_runs_and_show_the_same(tmp_p
         assert one.pictures["png"] == other.pictures["png"]
 
 
-@pytest.mark.slow
 def test_one_worker_or_two(tmp_path):
     """Same rows, same choice, same attack."""
     (tmp_path / "one").mkdir()
@@ -223,7 +221,6 @@ def _parts(out):
     return sorted(path.name for path in Path(out).glob("parts/*/*.parquet"))
 
 
-@pytest.mark.slow
 @needs_data
 def test_killed_five_times_the_tables_are_the_same_byte_for_byte(data, tmp_path):
     """SIGKILL in mid-work: no worker stays behind, nothing finished is lost or run again, and the end is the same."""
@@ -248,7 +245,6 @@ def test_killed_five_times_the_tables_are_the_same_byte_for_byte(data, tmp_path)
     assert _parts(tmp_path / "killed") == _parts(tmp_path / "whole")
 
 
-@pytest.mark.slow
 @needs_data
 def test_ctrl_c_stops_at_once_and_says_how_to_go_on(data, tmp_path):
     process = _start_and_wait_for_a_part(data, tmp_path / "out")
@@ -263,7 +259,6 @@ def test_ctrl_c_stops_at_once_and_says_how_to_go_on(data, tmp_path):
     assert not list(tmp_path.glob("out/parts/*/.*.part"))
 
 
-@pytest.mark.slow
 @needs_data
 def test_a_worker_that_is_killed_ends_the_run_with_a_clear_error(data, tmp_path):
     process = _start_and_wait_for_a_part(data, tmp_path / "out")

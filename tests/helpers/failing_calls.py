@@ -66,13 +66,13 @@ def arguments(command, place):
 
 
 def found(place):
-    """What the ledger and the disk show afterwards, to whoever can read them."""
+    """What the ledger and the disk show afterwards, to a reader."""
     from dpoutlier import Ledger, load
     from dpoutlier.detectors.merge import release_id
     from dpoutlier.exceptions import LedgerError
 
     models = [load(path).model_ for path in (place / "out").glob("*.dpo")]
-    told = {
+    result = {
         "models": [[model.receipt.entry, release_id(model)] for model in models],
         "left_behind": sorted(path.name for path in place.rglob("*.part")),
         "anchors": sorted(path.name for path in (place / "elsewhere").iterdir()),
@@ -80,16 +80,16 @@ def found(place):
         "charges": [],
         "problem": None,
     }
-    if told["ledger"]:
+    if result["ledger"]:
         ledger = Ledger(place / "book" / "b.ledger")
         try:
-            told["charges"] = [[one.number, one.release] for one in ledger.spendings()]
+            result["charges"] = [[one.number, one.release] for one in ledger.spendings()]
             if "patients" in ledger.datasets():
                 ledger.charge("patients", "1/100", "it can still be used")
             ledger.verify()
         except LedgerError as error:
-            told["problem"] = str(error)
-    return told
+            result["problem"] = str(error)
+    return result
 
 
 def run(work, output):
@@ -141,8 +141,8 @@ def main(built, folder, command, way):
         counted.write_text(str(number))
         code = run(work, output)
         reached = int(counted.read_text()) >= number
-        told = {"number": number, "reached": reached, "code": code, "printed": output.read_text(), **found(place)}
-        sys.stdout.write(json.dumps(told) + "\n")
+        result = {"number": number, "reached": reached, "code": code, "printed": output.read_text(), **found(place)}
+        sys.stdout.write(json.dumps(result) + "\n")
         sys.stdout.flush()
         shutil.rmtree(place)
         if not reached:

@@ -5,9 +5,9 @@ from hashlib import sha256
 from itertools import product
 
 from experiments.measure.choice import Choice
-from experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC, Compared
+from experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC
 from experiments.measure.quality import METRICS
-from experiments.measure.rows import Row
+from experiments.measure.rows import Compared, Row
 from experiments.measure.runner import Results
 from experiments.measure.study import TUNED
 from experiments.measure.variants import VARIANTS

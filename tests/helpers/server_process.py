@@ -20,6 +20,7 @@ from dpoutlier import DPMarginals
 __all__ = ["ServerProcess", "call", "called", "fitted", "kill", "loaded_app", "make_key", "running_server", "until"]
 
 START_SECONDS = 120
+PROGRAM = "from dpoutlier.cli.app import main; main()"
 
 
 class ServerProcess:
@@ -36,7 +37,7 @@ class ServerProcess:
         self.process = None
         self.pool = urllib3.PoolManager(maxsize=8, retries=False, ca_certs=None if ca is None else str(ca))
 
-    program = "from dpoutlier.cli.app import main; main()"
+    program = PROGRAM
 
     def start(self, *, port=0, ask=True):
         with self.log_file.open("ab") as log:
@@ -162,23 +163,8 @@ def running_server(folder, *arguments, **named):
 
 def make_key(file, models="*", *more):
     """A new key in a file, made by the command line."""
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from dpoutlier.cli.app import main; main()",
-            "keys",
-            "create",
-            str(file),
-            "--models",
-            models,
-            *map(str, more),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.strip()
+    command = [sys.executable, "-c", PROGRAM, "keys", "create", str(file), "--models", models, *map(str, more)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def call(app, method, path, **named):

@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -56,9 +57,8 @@ def running(folder, **more):
     (folder / "log4j2.properties").write_text(QUIET, "utf-8")
     quiet = f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}"
     here = Path(__file__).parent
-    path = os.pathsep.join(
-        map(str, [Path(dpoutlier.__file__).parents[1], here, here.parents[1]])
-    )  # tests are pickled by name
+    # Functions of tests are pickled by name.
+    path = os.pathsep.join(map(str, [Path(dpoutlier.__file__).parents[1], here, here.parents[1]]))
     given = {
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -75,19 +75,10 @@ def running(folder, **more):
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         **more,
     }
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Spark itself uses is not ours to mend
-            builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("dpoutlier tests")
-            session = builder.config(map=settings).getOrCreate()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+    with mock.patch.dict(os.environ, given), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about what Spark itself uses
+        builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("dpoutlier tests")
+        session = builder.config(map=settings).getOrCreate()
     try:
         yield session
     finally:

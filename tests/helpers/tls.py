@@ -12,7 +12,7 @@ def certificate(folder, name="127.0.0.1"):
         [
             *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
             *("-days", "2", "-keyout", paths[0], "-out", paths[1], "-subj", "/CN=test"),
-            *("-addext", f"subjectAltName=IP:{name}"),
+            *("-addext", f"subjectAltName=DNS:localhost,IP:{name}"),
         ],
         check=True,
         capture_output=True,

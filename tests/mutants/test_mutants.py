@@ -6,12 +6,13 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import planted
 import pytest
-from catalogue import BUGS
-from make_table import PAGE, with_table
-from patching import Patch, patched
-from planted import PACKAGE, ROOT, Copy, Verdict, sources_of
+
+from mutants import planted
+from mutants.catalogue import BUGS
+from mutants.make_table import PAGE, with_table
+from mutants.patching import Patch, patched
+from mutants.planted import PACKAGE, ROOT, Copy, Verdict, sources_of
 
 EACH_BUG = pytest.mark.parametrize("bug", BUGS, ids=[bug.name.replace(" ", "-") for bug in BUGS])
 
@@ -52,7 +53,7 @@ def test_every_bug_says_where_it_was_seen():
 
 def test_the_page_has_the_table_of_the_catalogue():
     page = PAGE.read_text(encoding="utf-8")
-    assert page == with_table(page), "run: python tests/mutants/make_table.py"
+    assert page == with_table(page), "run: python -m tests.helpers.mutants.make_table"
 
 
 # The bugs are noticed -----------------------------------------------------------------------------------------------------

@@ -124,13 +124,28 @@ class _Reader(io.RawIOBase):
         super().close()
 
 
+class _BoundedBuffer(io.BufferedReader):
+    """Refuses to read a chunk of impossible size. Python would reserve its memory before a byte is there."""
+
+    def __init__(self, raw: _Reader, most: int) -> None:
+        super().__init__(raw)
+        self._most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size < -1:
+            raise ProtocolError("an answer has a chunk of negative size")
+        if size is not None and size > self._most:
+            raise TooLargeError
+        return super().read(size)
+
+
 class _Response(HTTPResponse):
     """An answer whose head and body together have the connection's time for reading, and at most the bytes of ``limited_to``."""
 
     def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
         self._most = _most_bytes.get()
-        self.fp = io.BufferedReader(_Reader(sock, self.fp.detach(), self._most))
+        self.fp = _BoundedBuffer(_Reader(sock, self.fp.detach(), self._most), self._most)
 
     def begin(self) -> None:
         """Read the head. urllib3 would log the text of one that cannot be read, and would use one that it cannot parse."""
