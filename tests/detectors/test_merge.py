@@ -280,7 +280,7 @@ def test_the_file_of_a_single_release_says_nothing_of_merging(tmp_path):
         assert ("merged" in manifest) is ("merged" in manifest["statement"]) is is_merge
 
 
-# Features of all kinds, people, and bought bounds --------------------------------------------------------------------------
+# Features of all kinds, people, and private bounds --------------------------------------------------------------------------
 
 KINDS = {"features": {"a": (0, 1)}, "categories": {"b": ["x", "y"]}, "missing": ["a"], "person": "who"}
 PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y", "z"]})
@@ -315,13 +315,13 @@ def test_releases_of_all_kinds_add_up(tmp_path):
 
 
 @pytest.mark.parametrize("people", ["disjoint", "overlapping"])
-def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(people, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+def test_private_bounds_of_one_part_others_may_declare_and_their_cost_is_kept(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.choose_quantiles", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
     rows = pd.DataFrame(np.random.default_rng(0).uniform(0, 9, (50, 2)), columns=["a", "b"])
-    bought, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
+    estimated, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
     fits = [
-        DPMarginals(1, features={"a": bought, "b": bought}).fit(rows),
-        DPMarginals(1, features={"a": bought, "b": declared}).fit(rows),
+        DPMarginals(1, features={"a": estimated, "b": estimated}).fit(rows),
+        DPMarginals(1, features={"a": estimated, "b": declared}).fit(rows),
         DPMarginals("1/2", features={"a": declared, "b": declared}).fit(rows),
     ]
     merged = merge(fits, people=people)
@@ -339,7 +339,7 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
     assert again.estimator().features._share() is None
 
 
-def test_bought_bounds_that_differ_are_refused_with_a_remedy():
+def test_private_bounds_that_differ_are_refused_with_a_remedy():
     rows = np.random.default_rng(0).uniform(0, 9, (50, 1))
     one, two = (DPMarginals(1, features=PrivateBounds(outer=(-1e6, 1e6))).fit(rows) for _ in range(2))
     assert one.model_.domain != two.model_.domain
@@ -366,8 +366,8 @@ def test_a_merged_grid_gives_an_estimator(kind):
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3, 6, 8])
-def test_a_part_cannot_have_bought_bounds_of_more_features_than_there_are(sensitivity, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+def test_a_part_cannot_have_private_bounds_of_more_features_than_there_are(sensitivity, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.choose_quantiles", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
     rows = pd.DataFrame({"a": [1.0], "b": [1.0], "c": ["x"]})
     bounds = {"a": PrivateBounds(outer=(-9, 9)), "b": PrivateBounds(outer=(-9, 9)), "c": Category(["x", "y"])}
     fits = [DPMarginals(1, features=bounds).fit(rows) for _ in range(2)]

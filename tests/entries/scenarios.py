@@ -343,12 +343,12 @@ def from_a_model(rows, place):
     path = keyed.save("keyed")
     explained = dense.explain(points().iloc[:1])
     figure = dpoutlier.explanation_figure("why.png", explained)
-    steady = with_constant_time_counts(load(path, secret=True))
+    constant_time = with_constant_time_counts(load(path, secret=True))
     return [
         load(dense.save("dense")).outlier_scores(points()),
         figure,
-        steady.outlier_scores(points()),
-        steady.explain(points()).contributions,
+        constant_time.outlier_scores(points()),
+        constant_time.explain(points()).contributions,
         str(merge([dense, fitted("DPMarginals", [], place)], people="disjoint").privacy_statement()),
     ]
 

@@ -18,7 +18,7 @@ from dpoutlier.trusted.quantiles import EdgeCounts
 
 __all__ = ["Passed", "distance", "watched"]
 
-NAMES = ("release_dense", "release_keyed", "release_sparse", "release_vector", "buy_bounds", "ExactCounts")
+NAMES = ("release_dense", "release_keyed", "release_sparse", "release_vector", "choose_quantiles", "ExactCounts")
 """What ``trusted.fit`` calls for each release; exact counts are those of the twins, which promise nothing."""
 
 

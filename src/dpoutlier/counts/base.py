@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.kernels.constant_time import no_steady_table
+from dpoutlier.kernels.constant_time import no_constant_time_table
 from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
 from dpoutlier.noise.guide import DIGITS, no_table
@@ -62,7 +62,7 @@ def empty_table(kind: int) -> CountTable:
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),
         guided=no_table(),
-        steady=no_steady_table(),
+        constant_time=no_constant_time_table(),
     )
 
 

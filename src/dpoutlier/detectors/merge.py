@@ -155,7 +155,7 @@ def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
     """Refuse to add what does not count the same things in the same unit."""
     for what, one, two in zip(ALIKE, _alike(first[1]), _alike(other[1]), strict=True):
         if one != two:
-            private = first[1].domain.bought or other[1].domain.bought
+            private = first[1].domain.estimated or other[1].domain.estimated
             hint = (
                 " Private bounds hardly ever agree: estimate them once, and let the others declare them."
                 if private

@@ -38,7 +38,7 @@ class Domain:
     missing: tuple[bool, ...] | None = None
     """Which features have a cell for missing values; None: none has."""
     outer: tuple[Pair | None, ...] | None = None
-    """The public range within which bounds are bought, for the features where they are; None: all are declared."""
+    """The public range within which bounds are estimated, for features with private bounds; None: all are declared."""
     labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Names for messages, made up where there are none."""
     axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
@@ -46,8 +46,8 @@ class Domain:
     """Positions per unit of each feature."""
     lines: tuple[Line, ...] = field(init=False, repr=False, compare=False)
     """How values of each feature become positions. A level, which is ``i + 1/2``, has the middle of its part of the lattice."""
-    bought: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """The features whose bounds are bought."""
+    estimated: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The features whose bounds are estimated with epsilon."""
 
     def __post_init__(self) -> None:
         n_names = len(self.lower) if self.names is None else len(self.names)
@@ -71,7 +71,7 @@ class Domain:
         self._keep("axes", tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in features))
         self._keep("scales", tuple(map(scale, self.lower, self.upper)))
         self._keep("lines", tuple(map(self._line, features)))
-        self._keep("bought", tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None))
+        self._keep("estimated", tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None))
         self._check_kinds()
 
     def _keep(self, name: str, value: Any) -> None:

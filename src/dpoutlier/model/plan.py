@@ -23,7 +23,7 @@ __all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "bounds_charge", "noise_charg
 
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
-"""Bought for each feature."""
+"""Chosen for each feature with private bounds."""
 
 
 def noise_charge(purpose: str, cost: Cost, sensitivity: Sensitivity) -> tuple[Charge, Noise]:
@@ -47,7 +47,7 @@ class Plan:
     scorer: Scorer
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
-    """Of epsilon, for bounds that are bought."""
+    """Of epsilon, for private bounds."""
     counts: str = "auto"
     sparse_size: int = 10_000
     """Of sparse counts: how many empty cells are expected to pass, at most."""
@@ -85,9 +85,9 @@ class Plan:
 
     def charge_for_bounds(self) -> Charge | None:
         """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""
-        if not self.domain.bought or self.guarantee.epsilon is None:
+        if not self.domain.estimated or self.guarantee.epsilon is None:
             return None
-        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.bought))
+        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.estimated))
         return bounds_charge(self.part(self.bounds_share), sensitivity)
 
     @property
@@ -97,7 +97,7 @@ class Plan:
             return None
         spent = ROW_COUNT_SHARE if self.n_rows_hint == "estimate" else Fraction(0)
         spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
-        spent += self.bounds_share if self.domain.bought else Fraction(0)
+        spent += self.bounds_share if self.domain.estimated else Fraction(0)
         return self.part(1 - spent)
 
     @property

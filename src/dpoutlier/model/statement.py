@@ -36,7 +36,7 @@ COMPUTATIONAL = (
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
 TIMED = (
-    "Delta is 0 for the answers themselves. For whoever can time the answers of a server it is N 2^-60, where N is the number of "
+    "Delta is 0 for the answers themselves. For clients that time the answers of a server it is N 2^-60, where N is the number of "
     "cells whose noise is computed for all answers together. docs/privacy.md says what else time can tell."
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
@@ -52,9 +52,9 @@ CAPPED = (
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 DISJOINT = (
-    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. That is the "
-    "declaration of whoever merged, and nothing here can check it. It is why epsilon is the largest of theirs. For somebody who "
-    "has rows in several after all, the epsilons of those add up."
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. The "
+    "custodian who merged them declares that, and nothing here can check it. It is why epsilon is the largest of theirs. For "
+    "somebody who has rows in several after all, the epsilons of those add up."
 )
 MOVED = (
     "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
@@ -270,18 +270,22 @@ def _capped(m: int, person: str) -> str:
 
 def _mechanism(charges: tuple[Charge, ...]) -> str:
     counts = next(charge.noise.words for charge in charges if charge.purpose == "counts")
-    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if _bought(charges) else counts
+    return (
+        f"{counts}; bounds by permute-and-flip on a public lattice, exact too"
+        if _has_private_bounds(charges)
+        else counts
+    )
 
 
-def _bought(charges: tuple[Charge, ...]) -> bool:
+def _has_private_bounds(charges: tuple[Charge, ...]) -> bool:
     return any(charge.purpose == "bounds" for charge in charges)
 
 
 def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
-    n, d = len(domain.bought), domain.n_features
+    n, d = len(domain.estimated), domain.n_features
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
-    if not n and _bought(charges):
+    if not n and _has_private_bounds(charges):
         return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"

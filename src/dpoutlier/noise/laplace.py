@@ -175,7 +175,7 @@ def _more(words: NDArray[np.uint64], wanted: int, source: ByteSource) -> NDArray
 def _least_width(rate: Fraction, level: Fraction) -> int:
     """The least t with (t + 1) rate >= log(2 / ((1 - level) (1 + a))).
 
-    a = exp(-rate) is transcendental, so both sides are never equal, and with enough digits they can be told apart.
+    a = exp(-rate) is transcendental, so both sides are never equal, and with enough digits they can be distinguished.
     """
     digits, beyond = 60, 1 - level
     while True:

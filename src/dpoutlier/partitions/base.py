@@ -43,7 +43,7 @@ class Coarser(NamedTuple):
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
-    """For each axis the position of missing values that have a cell past its bins; where there is none, past all positions."""
+    """For each axis the position of missing values that have a cell past its bins; if there is no such cell, past all positions."""
     return np.array([MISSING if axis.missing else MISSING + 1 for axis in axes], np.uint64)
 
 

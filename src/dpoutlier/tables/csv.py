@@ -40,7 +40,7 @@ class CsvTable(FileTable):
     ----------
     paths : sequence of Path
     names : sequence of str, optional
-        The columns; those of the first file unless told, and then every file must have the same.
+        The columns; default: those of the first file, and then every file must have the same.
     person : str, optional
         The column that tells people apart.
     """
@@ -155,7 +155,7 @@ class _BoundedLines:
     def __init__(self, lines: Iterable[str], most_commas: int) -> None:
         self.lines, self.most_commas = enumerate(lines, 1), most_commas
         self.commas = 0
-        """In the record so far; whoever reads records sets it back."""
+        """In the record so far; the reader of records resets it."""
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:

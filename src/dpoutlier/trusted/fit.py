@@ -24,7 +24,7 @@ from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.open import open_reference
-from dpoutlier.trusted.quantiles import buy_bounds, widened
+from dpoutlier.trusted.quantiles import choose_quantiles, widened
 from dpoutlier.trusted.queries import Readings
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
@@ -48,7 +48,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         n_rows_hint, count_paid = _estimate_row_count(rows, plan, source)
         partition = _partition_for_estimate(plan, n_rows_hint)
     domain, bounds_paid = _choose_bounds(rows, plan, source)
-    rows = rows.with_domain(domain) if plan.domain.bought else rows
+    rows = rows.with_domain(domain) if plan.domain.estimated else rows
     counts, paid = _release_counts(rows.counts(partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
@@ -144,7 +144,7 @@ def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Doma
         return plan.domain, None
     counts = rows.edge_counts(outer)
     paid = plan.charge_for_bounds()
-    pairs = buy_bounds(counts, None if paid is None else paid.rate, source)
+    pairs = choose_quantiles(counts, None if paid is None else paid.rate, source)
     bounds = {j: widened(*pair, outer[j]) for j, pair in zip(outer, pairs, strict=True)}
     return plan.domain.with_bounds(bounds), paid
 

@@ -38,12 +38,12 @@ KEY = ["part", "high", "low"]
 
 def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
     """Refuse a plan that needs dpoutlier on the workers if it is not there. No row is read."""
-    purpose = "to buy bounds" if plan.domain.bought else "a threshold (target_fpr)"
-    needed = bool(plan.domain.bought) or plan.target_fpr is not None
+    purpose = "private bounds (PrivateBounds)" if plan.domain.estimated else "a threshold (target_fpr)"
+    needed = bool(plan.domain.estimated) or plan.target_fpr is not None
     if needed and not engine.workers_have(frame, "dpoutlier"):
         raise InvalidParameterError(
-            f"{purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. {engine.how_to_install}, or "
-            "leave that out."
+            f"a fit with {purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. "
+            f"{engine.how_to_install}, or leave that out."
         )
 
 

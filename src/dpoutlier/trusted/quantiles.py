@@ -1,4 +1,4 @@
-"""Bounds bought from the rows: private quantiles on a public lattice within a wide public range.
+"""Bounds estimated from the rows: private quantiles on a public lattice within a wide public range.
 
 docs/private-bounds.md says what was chosen here and why; docs/privacy.md, "Choosing bounds", proves what it costs.
 """
@@ -24,8 +24,8 @@ __all__ = [
     "LOW",
     "WIDENING",
     "EdgeCounts",
-    "buy_bounds",
     "candidates",
+    "choose_quantiles",
     "spread",
     "utilities",
     "widened",
@@ -134,7 +134,7 @@ def spread(quantile: Fraction) -> int:
     return b * max(a, b - a)
 
 
-def buy_bounds(
+def choose_quantiles(
     counts: EdgeCounts, rate: Fraction | None, source: ByteSource, low: Fraction = LOW, high: Fraction = HIGH
 ) -> list[Outer]:
     """For each feature the lower edge of the bin chosen for ``low``, and the upper edge of the one chosen for ``high``.
@@ -142,10 +142,10 @@ def buy_bounds(
     Each of the two choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private:
     the best bins, and the outermost of equally good ones.
     """
-    return [_buy_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]
+    return [_choose_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]
 
 
-def _buy_pair(
+def _choose_pair(
     counts: EdgeCounts, feature: int, rate: Fraction | None, source: ByteSource, low: Fraction, high: Fraction
 ) -> Outer:
     edges, below, above = candidates(counts.outer[feature]), counts.below(feature), counts.above(feature)
@@ -161,7 +161,7 @@ def _buy_pair(
 
 
 def widened(lower: float, upper: float, outer: Outer, by: float = WIDENING) -> Outer:
-    """Bounds from bought edges: wider by a multiple of their width on both sides, within the outer range. Public to public.
+    """Bounds from private edges: wider by a multiple of their width on both sides, within the outer range. Public to public.
 
     >>> widened(50.0, 60.0, (0.0, 70.0))
     (20.0, 70.0)
