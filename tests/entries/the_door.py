@@ -40,9 +40,9 @@ def watched(again: list[Passed] | None = None):
     found: list[Passed] = []
     charged: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        make = fit.noise_charge
+        make = fit.charge_for
 
-        def noise_charge(purpose, cost, sensitivity):
+        def charge_for(purpose, cost, sensitivity):
             charged.append((purpose, sensitivity.l1))
             return make(purpose, cost, sensitivity)
 
@@ -52,7 +52,7 @@ def watched(again: list[Passed] | None = None):
             charged.append(("bounds", plan.guarantee.sensitivity().l1))  # a row is counted once for each feature
             return choose(rows, plan, source)
 
-        patch.setattr(fit, "noise_charge", noise_charge)
+        patch.setattr(fit, "charge_for", charge_for)
         patch.setattr(fit, "_choose_bounds", choosing)
         for name in NAMES:
             patch.setattr(fit, name, _door(name, getattr(fit, name), found, charged, again))

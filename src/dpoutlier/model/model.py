@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts
-from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged
@@ -77,16 +76,4 @@ class Model:
         return self.with_threshold(self.score_histogram.threshold(target_fpr))
 
     def privacy_statement(self) -> PrivacyStatement:
-        return privacy_statement(
-            detector=self.detector,
-            domain=self.domain,
-            partition=self.partition,
-            counts=self.counts.kind,
-            least_count=self.counts.tau if isinstance(self.counts, SparseCounts) else None,
-            publishable=self.publishable,
-            guarantee=self.guarantee,
-            charges=self.charges,
-            n_rows_hint=self.n_rows_hint,
-            merged=self.merged,
-            receipt=self.receipt,
-        )
+        return privacy_statement(self)

@@ -11,7 +11,7 @@ from typing import Literal
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
-from dpoutlier.noise.mechanism import Cost, Noise, Sensitivity
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.permute_and_flip import PermuteAndFlip
 from dpoutlier.noise.registry import noise_costing
 from dpoutlier.partitions.base import Partition
@@ -19,22 +19,17 @@ from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "bounds_charge", "noise_charge"]
+__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge_for"]
 
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
 """Chosen for each feature with private bounds."""
 
 
-def noise_charge(purpose: str, cost: Cost, sensitivity: Sensitivity) -> tuple[Charge, Noise]:
-    """A charge for noise, and the noise that costs so much."""
-    noise = noise_costing(cost, sensitivity)
-    return Charge(purpose, cost.epsilon, sensitivity, noise), noise
-
-
-def bounds_charge(cost: Cost, sensitivity: Sensitivity) -> Charge:
-    """A charge for bounds, which are chosen and get no noise."""
-    return Charge("bounds", cost.epsilon, sensitivity, PermuteAndFlip.costing(cost, sensitivity))
+def charge_for(purpose: str, cost: Cost, sensitivity: Sensitivity) -> Charge:
+    """The charge for noise that costs so much, or for bounds, which are chosen and get no noise."""
+    make = PermuteAndFlip.costing if purpose == "bounds" else noise_costing
+    return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class Plan:
             for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
                 self.target_fpr is not None
             ):
-                noise_charge("share", self.part(share), self.guarantee.sensitivity())
+                charge_for("share", self.part(share), self.guarantee.sensitivity())
             self.charge_for_bounds()
 
     def reserved(self) -> Receipt | None:
@@ -88,7 +83,7 @@ class Plan:
         if not self.domain.estimated or self.guarantee.epsilon is None:
             return None
         sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.estimated))
-        return bounds_charge(self.part(self.bounds_share), sensitivity)
+        return charge_for("bounds", self.part(self.bounds_share), sensitivity)
 
     @property
     def cost_of_counts(self) -> Cost | None:

@@ -10,16 +10,17 @@ from fractions import Fraction
 from functools import cache
 from importlib import metadata
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpoutlier.counts.sparse import expected_empty
+from dpoutlier.counts.sparse import SparseCounts, expected_empty
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged, People
 from dpoutlier.model.statement_page import page_of
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours
-from dpoutlier.privacy.receipt import Receipt
+
+if TYPE_CHECKING:
+    from dpoutlier.model.model import Model
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
 
@@ -195,30 +196,16 @@ def _units(value: Fraction) -> int:
     return units
 
 
-def privacy_statement(
-    *,
-    detector: str,
-    domain: Domain,
-    partition: Partition,
-    counts: str,
-    least_count: int | None,
-    publishable: bool,
-    guarantee: Guarantee,
-    charges: tuple[Charge, ...],
-    n_rows_hint: int | None,
-    merged: Merged | None = None,
-    receipt: Receipt | None = None,
-) -> PrivacyStatement:
+def privacy_statement(model: Model) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
-    m = guarantee.rows_per_person
-    private = guarantee.private
-    in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
-    in_use = in_use if merged is None else merged.epsilon_in_use
+    domain, partition, counts, n_rows_hint = model.domain, model.partition, model.counts, model.n_rows_hint
+    guarantee, charges, merged = model.guarantee, model.charges, model.merged
+    m, private = guarantee.rows_per_person, guarantee.private
     remarks = [*guarantee.voided_by]
     if private:
-        remarks += [COMPUTATIONAL, TIMED] if counts == "keyed" else [INFORMATION]
-        if least_count is not None:
-            remarks.append(_sparse(partition.n_cells, least_count, charges))
+        remarks += [COMPUTATIONAL, TIMED] if counts.kind == "keyed" else [INFORMATION]
+        if isinstance(counts, SparseCounts):
+            remarks.append(_sparse(partition.n_cells, counts.tau, charges))
         if guarantee.person is not None:
             remarks.append(_capped(m, guarantee.person))
         elif m > 1:
@@ -227,17 +214,17 @@ def privacy_statement(
         remarks += _merged_remarks(merged)
     return PrivacyStatement(
         private=private,
-        publishable=publishable,
-        detector=detector,
+        publishable=model.publishable,
+        detector=model.detector,
         unit=_unit(guarantee, merged),
         neighbours=guarantee.neighbours.value,
         epsilon=_number(guarantee.epsilon if private else None),
-        epsilon_in_use=_number(in_use),
+        epsilon_in_use=_number(model.epsilon_in_use if private else None),
         epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
         delta=str(guarantee.delta) if private else "none",
         mechanism=_mechanism(charges) if private else "none",
-        counts=counts,
+        counts=counts.kind,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, charges, guarantee),
@@ -250,7 +237,7 @@ def privacy_statement(
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
         versions={"dpoutlier": _version("dpoutlier"), "python": platform.python_version(), "numpy": _version("numpy")},
         merged=None if merged is None else _merged(merged),
-        ledger=None if receipt is None else receipt.to_json(),
+        ledger=None if model.receipt is None else model.receipt.to_json(),
     )
 
 

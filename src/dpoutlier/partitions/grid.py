@@ -54,6 +54,11 @@ class Grid(Binned):
         return math.prod(self.sizes)
 
     @property
+    def strides(self) -> list[int]:
+        """What one cell more of each feature adds to a cell's number."""
+        return list(accumulate(self.sizes[:0:-1], mul, initial=1))[::-1]
+
+    @property
     def unit(self) -> int:
         """The edge of the cube in the integers that cell distances are measured in.
 
@@ -135,7 +140,6 @@ def _has_jumps(bins: int, axis: Axis) -> bool:
 def _arrays(grid: Grid) -> GridArrays:
     bins, unit, axes = np.array(grid.bins, np.int64), grid.unit, each_axis(grid.axes, len(grid.bins))
     unordered = np.array([axis.unordered for axis in axes])
-    strides = list(accumulate(grid.sizes[:0:-1], mul, initial=1))[::-1]
     width = np.where(unordered, 2**32, 2**32 // bins + 1)
     jumps = any(_has_jumps(b, axis) for b, axis in zip(grid.bins, axes, strict=True))
     return GridArrays(
@@ -150,8 +154,8 @@ def _arrays(grid: Grid) -> GridArrays:
         narrowest=int(width[bins > 1].min(initial=2**32)),
         widest=int(max(width.max(), 2**32 if jumps else 0)),
         inverse=1 / (2.0 * bins),
-        low=np.array([stride % 2**64 for stride in strides], np.uint64),
-        high=np.array([(stride >> 64) % 2**64 for stride in strides], np.uint64),
+        low=np.array([stride % 2**64 for stride in grid.strides], np.uint64),
+        high=np.array([(stride >> 64) % 2**64 for stride in grid.strides], np.uint64),
         wide=grid.n_cells > 2**64,
     )
 

@@ -14,9 +14,8 @@ from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, noise_charge
+from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge_for
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import Charge
@@ -91,27 +90,27 @@ def _is_dense(partition: Partition, plan: Plan) -> bool:
     return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
 
 
-def _charge_for_counts(partition: Partition, plan: Plan) -> tuple[Charge, Noise] | None:
+def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
     """None: without noise, and free."""
     cost = plan.cost_of_counts
     if cost is None:
         return None
-    paid, noise = noise_charge("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
-    if not _is_dense(partition, plan) and not isinstance(noise, DiscreteLaplace):
+    paid = charge_for("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
+    if not _is_dense(partition, plan) and not isinstance(paid.mechanism, DiscreteLaplace):
         raise InvalidParameterError(
             f"keyed and sparse counts have discrete Laplace noise, and delta={plan.guarantee.delta} asks for another. Leave delta "
             f"out, or use few enough cells for counts='dense' (at most {MOST_DENSE_CELLS:,})."
         )
-    return paid, noise
+    return paid
 
 
 def _release_counts(
     exact: Counts, partition: Partition, plan: Plan, source: ByteSource
 ) -> tuple[NoisyCounts, Charge | None]:
-    charged = _charge_for_counts(partition, plan)
-    if charged is None:
+    paid = _charge_for_counts(partition, plan)
+    if paid is None:
         return ExactCounts(exact.ids, exact.counts), None
-    paid, noise = charged
+    noise = paid.noise
     if _is_dense(partition, plan):
         return release_dense(exact, partition.n_cells, noise, source), paid
     assert isinstance(noise, DiscreteLaplace)
@@ -127,8 +126,8 @@ def _release_small(
     """Release a short vector in which a row counts once. No charge where nothing is private."""  # (P6)
     if plan.guarantee.epsilon is None:
         return exact, None
-    paid, noise = noise_charge(purpose, plan.part(share), plan.guarantee.sensitivity())
-    return release_vector(exact, noise, source), paid
+    paid = charge_for(purpose, plan.part(share), plan.guarantee.sensitivity())
+    return release_vector(exact, paid.noise, source), paid
 
 
 def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:

@@ -8,7 +8,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
-from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, bounds_charge, noise_charge
+from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for
 from dpoutlier.noise.mechanism import Cost
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee
@@ -21,9 +21,9 @@ def check_charges(model: Model) -> None:
     histogram = model.score_histogram
     paid = {charge.purpose: charge.mechanism for charge in model.charges}
     if model.merged is None:
-        n_estimated = len(model.domain.estimated)
-        _check_charges_of_fit(
-            model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_estimated=n_estimated
+        n_private = len(model.domain.estimated)
+        _check_fit(
+            model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_private=n_private
         )
         if "number of rows" in paid and model.n_rows_hint is None:
             raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
@@ -45,10 +45,8 @@ def _check_merged(model: Model, merged: Merged) -> None:
         check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)
         estimated = {charge.purpose for charge in part.charges}
-        n_estimated = _n_estimated(part.charges, own, model.domain)
-        _check_charges_of_fit(
-            part.charges, own, model.partition, threshold="threshold" in estimated, n_estimated=n_estimated
-        )
+        n_private = _n_private(part.charges, own, model.domain)
+        _check_fit(part.charges, own, model.partition, threshold="threshold" in estimated, n_private=n_private)
     if model.charges != merged.charges:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:
@@ -62,26 +60,26 @@ def _check_merged(model: Model, merged: Merged) -> None:
         raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
 
 
-def _n_estimated(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
+def _n_private(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
     """For how many features a part of a merge estimated bounds: what its charge says, if so many there are."""
     paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == "bounds"]
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
     return min(paid[0] // guarantee.sensitivity(QUANTILES).l1, numbers) if paid else 0
 
 
-def _check_charges_of_fit(
+def _check_fit(
     charges: tuple[Charge, ...],
     guarantee: Guarantee,
     partition: Partition,
     *,
     threshold: bool,
-    n_estimated: int,
+    n_private: int,
 ) -> None:
     """The charges of one fit must follow from its guarantee."""
     estimated = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
     expected = [] if guarantee.epsilon is None else ["counts"]
     if guarantee.epsilon is not None:
-        first = ["number of rows"] * bool(estimated) + ["bounds"] * bool(n_estimated)
+        first = ["number of rows"] * bool(estimated) + ["bounds"] * bool(n_private)
         expected = [*first, *expected, *["threshold"] * threshold]
     if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
@@ -89,14 +87,10 @@ def _check_charges_of_fit(
         raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
-    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_estimated}
+    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_private}
     for charge in charges:
         sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), Cost(charge.epsilon)
-        if charge.purpose == "bounds":
-            wanted = bounds_charge(cost, sensitivity)
-        else:
-            wanted, _ = noise_charge(charge.purpose, cost, sensitivity)
-        if charge != wanted:
+        if charge != charge_for(charge.purpose, cost, sensitivity):
             raise ModelFileError(
                 f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
             )
