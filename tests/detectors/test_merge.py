@@ -293,7 +293,7 @@ PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y"
         ({"categories": {"b": Category(["x", "y", "z"], other=False)}}, "differ in their (levels|bins)"),
         ({"missing": ["a", "b"]}, "differ in their (upper bounds|cells for missing values)"),
         ({"missing": "error"}, "differ in their cells for missing values"),
-        ({"person": None}, "differ in how people are told apart"),
+        ({"person": None}, "differ in how people are identified"),
         ({"rows_per_person": 2}, "differ in their unit"),
     ],
 )

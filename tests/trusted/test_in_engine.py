@@ -327,7 +327,7 @@ NUMBER, TEXT, TIME, BYTES = pa.float64(), pa.string(), pa.timestamp("us"), pa.bi
         (
             {"x": NUMBER, "s": TEXT, "who": TIME},
             {"person": "who"},
-            "column 'who', which tells people apart, has type Datetime",
+            "column 'who', which identifies people, has type Datetime",
         ),
         ({"x": NUMBER, "s": TEXT}, {"person": "who"}, "person must be the name of a column"),
     ],

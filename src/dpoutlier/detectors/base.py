@@ -102,7 +102,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _person_column(self) -> Any:
-        """The argument of detectors that can tell people apart."""
+        """The column that identifies people, for detectors that have this argument."""
         return getattr(self, "person", None)
 
     def _check_fitted(self) -> None:

@@ -66,7 +66,7 @@ class Advice:
     n_features: int
     epsilon: float
     outlooks: dict[str, Outlook | None]
-    """By name: forest, marginals, grid. None for a grid of more cells than can be told apart."""
+    """By name: forest, marginals, grid. None for a grid of more cells than can be numbered."""
     plain: float
     """AUROC of non-private k-NN."""
     useful_epsilon: float | None
@@ -178,7 +178,7 @@ class _Maker:
             return 0.5
 
     def outlook(self, which: str, epsilon: float) -> Outlook | None:
-        """What to expect; None for a grid of more cells than can be told apart."""
+        """What to expect; None for a grid of more cells than can be numbered."""
         try:
             fits = self.fits(which, epsilon)
         except TooManyCellsError:

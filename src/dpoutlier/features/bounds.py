@@ -173,19 +173,14 @@ class Bounds:
         """What was declared for a domain, where private bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
         found.leaked = leaked
-        for j in range(domain.n_features):
-            key: Key = j if domain.names is None else domain.names[j]
-            outer, category = (domain.outer[j] if domain.outer is not None else None), domain.category(j)
+        keys: Sequence[Key] = domain.names or range(domain.n_features)
+        for j, key in enumerate(keys):
+            outer, category = domain.outer_range(j), domain.category(j)
             if category is not None:
                 found._special[key] = category
             elif outer is not None:
                 found._special[key] = PrivateBounds(share, outer)
-        cells = [
-            j if domain.names is None else domain.names[j]
-            for j in range(domain.n_features)
-            if domain.has_missing_cell(j)
-        ]
-        found._missing = frozenset(cells) if cells else False
+        found._missing = frozenset(key for j, key in enumerate(keys) if domain.has_missing_cell(j)) or False
         return found
 
     def _with(self, categories: dict[Key, Category], missing: frozenset[Key] | bool) -> Bounds:

@@ -42,7 +42,7 @@ class Model:
     merged: Merged | None = None
     """The releases that were added up, if this is a merge; ``charges`` are then those of all of them."""
     receipt: Receipt | None = None
-    """Where in a ledger the fit was charged, if somebody keeps one."""
+    """Where in a ledger the fit was charged, if there is one."""
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"

@@ -52,7 +52,7 @@ class Plan:
     unsafe_seed: int | None = None
     n_jobs: int = 1
     reserve: Callable[[Guarantee, str], Receipt] | None = None
-    """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
+    """Charges a fit with this guarantee, of this detector, to a ledger; None: there is no ledger."""
 
     def __post_init__(self) -> None:
         if self.cost_of_counts is not None and self.cost_of_counts.epsilon <= 0:
@@ -70,7 +70,7 @@ class Plan:
             self.charge_for_bounds()
 
     def reserved(self) -> Receipt | None:
-        """Charge the fit, if somebody keeps a ledger."""
+        """Charge the fit, if there is a ledger."""
         return None if self.reserve is None else self.reserve(self.guarantee, self.detector)
 
     def part(self, share: Fraction) -> Cost:

@@ -48,8 +48,8 @@ SPARSE = (
 )
 PLACES = 9
 CAPPED = (
-    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by "
-    "the column '{person}', and rows without a value in it were not counted."
+    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; the column "
+    "'{person}' identifies people, and rows without a value in it were not counted."
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 DISJOINT = (
@@ -283,7 +283,7 @@ def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guara
 
 def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
     """What is public of a feature. Keys that say nothing are left out."""
-    category, outer = domain.category(j), (domain.outer[j] if domain.outer is not None else None)
+    category, outer = domain.category(j), domain.outer_range(j)
     found: dict[str, Any] = {"feature": domain.labels[j]}
     if category is None:
         found |= {"lower": domain.lower[j], "upper": domain.upper[j]}

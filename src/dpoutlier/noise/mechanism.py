@@ -17,12 +17,10 @@ __all__ = ["Cost", "Mechanism", "Noise", "Sensitivity"]
 
 
 class Sensitivity(NamedTuple):
-    """How far neighbours can move a vector of counts. Its squared L2 change is at most ``l1 * largest``."""
+    """How far neighbours can move a vector of counts."""
 
     l1: int
     """Sum of the changes of all counts, in rows."""
-    largest: int = 1
-    """The most that one count changes, in rows."""
 
 
 class Cost(NamedTuple):

@@ -64,7 +64,7 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
             changes = 1  # one cell changes by one
         case Neighbours.REPLACE_ONE:
             changes = 2  # one cell loses the row, another gains it
-    return Sensitivity(changes * int(rows_per_person) * int(cells_per_row), int(rows_per_person))
+    return Sensitivity(changes * int(rows_per_person) * int(cells_per_row))
 
 
 def as_epsilon(value: Any) -> Fraction | None:
@@ -84,7 +84,9 @@ def as_epsilon(value: Any) -> Fraction | None:
     if exact is None or exact <= 0:
         raise bad("epsilon", "a positive number", value, remedy)
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
-        raise bad("epsilon", "a positive number between 1e-12 and 1e9", value, "Outside of that it means nothing.")
+        raise bad(
+            "epsilon", "a positive number between 1e-12 and 1e9", value, "Values outside this range are not supported."
+        )
     return exact
 
 
@@ -115,18 +117,16 @@ class Charge:
         return self.mechanism.cost(self.sensitivity).epsilon
 
     def to_json(self) -> dict[str, Any]:
-        """For files: the L1 sensitivity alone, since the other follows from the guarantee."""
         numbers = {"purpose": self.purpose, "epsilon": str(self.epsilon), "sensitivity": self.sensitivity.l1}
         return numbers | mechanism_to_json(self.mechanism, self.purpose)
 
     @classmethod
-    def from_json(cls, content: dict[str, Any], rows_per_person: int) -> Charge:
-        """The charge of a fit whose guarantee has so many ``rows_per_person``."""
+    def from_json(cls, content: dict[str, Any]) -> Charge:
         purpose, epsilon = str(content["purpose"]), exact_number(content["epsilon"], digits=200)
         if epsilon is None:
             raise bad("epsilon of a charge", "an exact number", content["epsilon"][:80])
         l1 = at_least_one(sensitivity=content["sensitivity"])
-        return cls(purpose, epsilon, Sensitivity(l1, rows_per_person), mechanism_from_json(content, purpose))
+        return cls(purpose, epsilon, Sensitivity(l1), mechanism_from_json(content, purpose))
 
 
 @dataclass(frozen=True)

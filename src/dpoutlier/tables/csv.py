@@ -42,7 +42,7 @@ class CsvTable(FileTable):
     names : sequence of str, optional
         The columns; default: those of the first file, and then every file must have the same.
     person : str, optional
-        The column that tells people apart.
+        The column that identifies people.
     """
 
     def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None, person: str | None = None) -> None:

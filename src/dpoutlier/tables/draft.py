@@ -21,7 +21,7 @@ from dpoutlier.tables import convert as tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Drafted", "draft", "drafted", "to_toml"]
+__all__ = ["Drafted", "drafted", "to_toml"]
 
 MOST_NUMBERS, MOST_TEXTS = 10, 30
 """More distinct values than that are no levels, but a range of numbers, or free text;"""
@@ -67,13 +67,6 @@ class Drafted(NamedTuple):
     why: str
 
 
-def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str = "seen") -> str:
-    """The text of a features file; see :func:`drafted`."""
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-
-    return to_toml(drafted(table, missing=missing), source, from_schema=isinstance(table, pa.Schema))
-
-
 def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Drafted]:
     """What a draft says of each column of a *public* table, or of a schema, of which no value is known.
 
@@ -89,7 +82,7 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
     >>> [line.entry for line in drafted(pa.table({"age": [18.5, 42.0, 90.1], "ill": [True, False, None]}))]
     ['[10, 100]', '{levels = [false, true], other = false, missing = "cell"}']
     """
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     one_of(("seen", "all", "none"), missing=missing)
     if not isinstance(table, pa.Table | pa.Schema):
@@ -209,7 +202,7 @@ def _of_texts(name: str, texts: Counter[str], gaps: int, missing: str) -> Drafte
     few = len(texts) <= MOST_TEXTS or (len(texts) <= MANY_TEXTS and total >= OFTEN * len(texts))
     if not few or not readable or (2 * len(texts) > total > 3):
         why = f"{_many(len(texts), 'different text')} in {_many(total, 'value')}: an identifier or free text, left out"
-        return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it tells people apart: fit --person")
+        return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it identifies people: fit --person")
     unknown = sorted(text for text in texts if text.lower() in ABSENT)
     levels, cell = [_quoted(text) for text in sorted(texts)], _cell(missing, gaps)
     if sorted(text.lower() for text in texts) == ["false", "true"]:
@@ -235,7 +228,7 @@ def _of_numbers(
         why = f"{_number(low)} in the whole sample: what else may it be?"
         return Drafted(name, "number", RANGE, active=False, why=why)
     if whole and len(found) == total == high - low + 1 and total > MOST_NUMBERS:
-        why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it tells people apart:"
+        why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it identifies people:"
         return Drafted(name, "number", RANGE, active=False, why=f"{why} fit --person")
     if whole and not no_numbers and len(found) <= MOST_NUMBERS and total >= 2 * len(found):
         entry = _levels(map(_number, found), cell=_cell(missing, gaps))

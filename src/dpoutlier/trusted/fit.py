@@ -138,7 +138,7 @@ def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple
 
 def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, Charge | None]:
     """The domain with bounds for the features that have none yet, and what they cost."""
-    outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair is not None}
+    outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair}
     if not outer:
         return plan.domain, None
     counts = rows.edge_counts(outer)

@@ -27,7 +27,6 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
     domain = _domain(content["domain"])
     partition, scorer = partition_from_json(content["partition"]), scorer_from_json(content["scorer"])
     check_features(partition, domain)
-    guarantee = _guarantee(content["guarantee"])
     threshold = float(expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
     return Model(
         detector=str(content["detector"]),
@@ -35,12 +34,12 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
         partition=partition,
         scorer=scorer,
         counts=counts_of(content["counts"], arrays, partition),
-        guarantee=guarantee,
-        charges=_charges(content["charges"], guarantee),
+        guarantee=_guarantee(content["guarantee"]),
+        charges=tuple(map(Charge.from_json, content["charges"])),
         n_rows_hint=None if content["n_hint"] is None else at_least_one(n_rows_hint=content["n_hint"]),
         score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
-        merged=_merged(content["merged"], guarantee) if "merged" in content else None,
+        merged=_merged(content["merged"]) if "merged" in content else None,
         receipt=_receipt(content),
     )
 
@@ -68,18 +67,14 @@ def _text_or_nothing(value: Any) -> str | None:
     return value
 
 
-def _charges(content: list[dict[str, Any]], guarantee: Guarantee) -> tuple[Charge, ...]:
-    return tuple(Charge.from_json(entry, guarantee.rows_per_person) for entry in content)
-
-
-def _merged(content: dict[str, Any], guarantee: Guarantee) -> Merged:
+def _merged(content: dict[str, Any]) -> Merged:
     if len(content["parts"]) > MOST_PARTS:
         raise ModelFileError("the model file was merged from more parts than this format knows.")
     parts = tuple(
         Part(
             entry["release"],
             rational(entry["epsilon"]),
-            _charges(entry["charges"], guarantee),
+            tuple(map(Charge.from_json, entry["charges"])),
             _receipt(entry),
         )
         for entry in content["parts"]
@@ -129,7 +124,7 @@ def content_of(model: Model) -> dict[str, Any]:
 
 
 def _receipt_content(charged: Model | Part) -> dict[str, Any]:
-    """No key where nobody keeps a ledger."""
+    """No key without a ledger."""
     return {} if charged.receipt is None else {"receipt": charged.receipt.to_json()}
 
 
