@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds, load, merge
 from dpoutlier.counts.add import added
 from dpoutlier.counts.dense import DenseCounts
@@ -18,7 +19,6 @@ from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.scoring.log_counts import UNIT

@@ -20,7 +20,6 @@ __all__ = [
     "Partition",
     "absent_positions",
     "cell_ids",
-    "cell_numbers",
     "ids_below_64_bits",
 ]
 
@@ -173,8 +172,3 @@ def cell_ids(numbers: Any) -> CellIds:
     [[0, 5], [1, 7]]
     """
     return np.array([divmod(int(number), 2**64) for number in numbers], np.uint64).reshape(-1, 2)
-
-
-def cell_numbers(ids: CellIds) -> list[int]:
-    """Python integers from ids."""
-    return [(high << 64) | low for high, low in ids.reshape(-1, 2).tolist()]

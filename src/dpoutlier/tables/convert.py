@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,10 +103,16 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
         if is_frame(table):
             frame = _frame(table)
             each = _levels_of(domain, len(frame.columns))
-            return [_series(frame[:, j]) if own is None else _series_codes(frame[:, j], own) for j, own in each]
+            return [
+                _series(frame[:, j]) if own is None else _mapped(frame[:, j], partial(_level, own), np.float64)
+                for j, own in each
+            ]
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
-        return [_values(array[:, j]) if own is None else _value_codes(array[:, j], own) for j, own in each]
+        return [
+            _values(array[:, j]) if own is None else _parsed(array[:, j].tolist(), partial(_level, own))
+            for j, own in each
+        ]
 
 
 def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]] | None:
@@ -132,7 +139,7 @@ def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
     """Levels of an Arrow column of text; None where some text is in no known encoding."""
     try:
         encoded = column.combine_chunks().dictionary_encode()
-        known = [_middle(category.code(value)) for value in [*encoded.dictionary.to_pylist(), None]]
+        known = [_level(category, value) for value in [*encoded.dictionary.to_pylist(), None]]
     except Exception:  # noqa: BLE001 - the slow way knows what to make of it
         return None
     return np.asarray(np.array(known)[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
@@ -293,10 +300,6 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     return _parsed(_objects(series))
 
 
-def _series_codes(series: nw.Series[Any], category: Category) -> NDArray[np.float64]:
-    return _mapped(series, lambda value: _middle(category.code(value)), np.float64)
-
-
 def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
     """A function of each value, called once for equal ones where the column's type makes that possible."""
     try:
@@ -393,19 +396,16 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
     return _parsed(values.tolist())
 
 
-def _value_codes(values: NDArray[Any], category: Category) -> NDArray[np.float64]:
-    return np.array([_middle(category.code(value)) for value in values.tolist()], np.float64)
-
-
 # Values -------------------------------------------------------------------------------------------------------------------
 
 
-def _parsed(values: list[Any]) -> NDArray[np.float64]:
-    return np.array([_number(value) for value in values], np.float64)
+def _parsed(values: list[Any], parse: Callable[[Any], float] | None = None) -> NDArray[np.float64]:
+    return np.array([*map(parse or _number, values)], np.float64)
 
 
-def _middle(code: int | None) -> float:
-    """Where a level lies in its feature's bounds."""
+def _level(category: Category, value: Any) -> float:
+    """Where the level of a value lies in its feature's bounds."""
+    code = category.code(value)
     return np.nan if code is None else code + 0.5
 
 
