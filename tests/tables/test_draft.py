@@ -17,14 +17,9 @@ from command_line import run
 from dpoutlier import Bounds, DPForest
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.tables import convert as tables
-from dpoutlier.tables.draft import MOST_TEXTS, drafted, to_toml
+from dpoutlier.tables.draft import MOST_TEXTS, draft, drafted
 
 TODAY = dt.date(2020, 2, 29)
-
-
-def draft(table, source="a table", *, missing="seen"):
-    """The text of a features file."""
-    return to_toml(drafted(table, missing=missing), source, from_schema=isinstance(table, pa.Schema))
 
 
 def entry(values, **options):

@@ -21,7 +21,7 @@ from dpoutlier.tables import convert as tables
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Drafted", "drafted", "to_toml"]
+__all__ = ["Drafted", "draft", "drafted", "to_toml"]
 
 MOST_NUMBERS, MOST_TEXTS = 10, 30
 """More distinct values than that are no levels, but a range of numbers, or free text;"""
@@ -67,6 +67,13 @@ class Drafted(NamedTuple):
     why: str
 
 
+def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str = "seen") -> str:
+    """The text of a features file; see :func:`drafted`."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+
+    return to_toml(drafted(table, missing=missing), source, from_schema=isinstance(table, pa.Schema))
+
+
 def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Drafted]:
     """What a draft says of each column of a *public* table, or of a schema, of which no value is known.
 
@@ -82,7 +89,7 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
     >>> [line.entry for line in drafted(pa.table({"age": [18.5, 42.0, 90.1], "ill": [True, False, None]}))]
     ['[10, 100]', '{levels = [false, true], other = false, missing = "cell"}']
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow as pa  # noqa: PLC0415
 
     one_of(("seen", "all", "none"), missing=missing)
     if not isinstance(table, pa.Table | pa.Schema):
