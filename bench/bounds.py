@@ -14,7 +14,7 @@ from dpoutlier import Bounds, DPForest
 from dpoutlier.exceptions import UnsafeWarning
 from dpoutlier.noise.permute_and_flip import permute_and_flip
 from dpoutlier.noise.sources import UnsafeSeededBytes
-from dpoutlier.trusted.quantiles import HIGH, LOW, EdgeCounts, buy_bounds, candidates, spread, utilities, widened
+from dpoutlier.trusted.quantiles import HIGH, LOW, EdgeCounts, candidates, choose_quantiles, spread, utilities, widened
 from experiments.measure.comparison import guessed_rows
 from experiments.measure.datasets import DATASETS
 from experiments.measure.protocol import bounds_widened, seed_of, split_rows
@@ -52,7 +52,7 @@ def detection():
             for low, by in PAIRS.items():
                 for x in ROWS_TIMES_RATE:
                     rate = None if x is None else Fraction(x * UNIT // n, UNIT)
-                    bought = buy_bounds(counts, rate, UnsafeSeededBytes(noise), low, 1 - low)
+                    bought = choose_quantiles(counts, rate, UnsafeSeededBytes(noise), low, 1 - low)
                     bounds = Bounds(*zip(*(widened(*pair, OUTER, by) for pair in bought), strict=True))
                     found.setdefault((str(low), x), []).append(auroc(split, bounds, guessed_rows(n), noise))
     return {key: float(np.mean(values)) for key, values in found.items()}

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from dpoutlier.counts.base import STREAM, kernel_table, noisy_counts
-from dpoutlier.counts.constant_time import steady
+from dpoutlier.counts.constant_time import in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.kernels.counts import look_up, new_scratch
 from dpoutlier.noise.guide import guided_table
@@ -27,7 +27,7 @@ def keyed(rate, occupied=10_000, cells=200_000):
     law = DiscreteLaplace(Fraction(rate))
     counts = np.random.default_rng(0).integers(1, 50, occupied)
     quick = KeyedCounts(ids[:: cells // occupied].copy(), counts, bytes(range(32)), bytes(16), law)
-    return ids, quick, steady(quick)
+    return ids, quick, in_constant_time(quick)
 
 
 def kinds_of_cells(ids, quick):

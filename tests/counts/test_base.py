@@ -13,7 +13,7 @@ import pytest
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, GridKNN, load, secrets_may_travel
 from dpoutlier.counts.base import noisy_counts
-from dpoutlier.counts.constant_time import steady
+from dpoutlier.counts.constant_time import in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import InvalidParameterError, SecretError, UnsafeWarning
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -141,7 +141,7 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     bins = {"bins", "axes", "sizes"}
     held = {"forest": trees, "marginals": {*bins, "first"}}.get(kind, bins)
     assert set(vars(model.partition)) == held
-    made = {"labels", "scales", "axes", "lines", "bought"}
+    made = {"labels", "scales", "axes", "lines", "estimated"}
     assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
     exact = np.zeros(64, np.int64)
     model.partition.tally(Rows(ROWS, model.domain)[:], exact)
@@ -160,7 +160,7 @@ def test_where_noise_lies_on_every_cell_none_is_listed(kind):
     """A walk takes cells that are not listed for empty: a list of the occupied ones would do away with the noise of all others."""
     counts = fitted(kind).model_.counts
     assert counts.listed() is None
-    assert kind != "keyed" or steady(counts).listed() is None
+    assert kind != "keyed" or in_constant_time(counts).listed() is None
 
 
 @pytest.mark.parametrize("noise", [1, 2])

@@ -1,4 +1,4 @@
-"""Keyed counts for strangers: the same numbers to the bit, whatever is asked, and a table that tells little of what it holds."""
+"""Keyed counts in constant time: the same numbers to the bit, and a table that reveals little of what it holds."""
 
 import mmap
 import pickle
@@ -15,7 +15,7 @@ import dpoutlier.counts.base as holder_module
 import naive
 from dpoutlier import DPForest, DPGridKNN, GridKNN, load, secrets_may_travel
 from dpoutlier.counts.base import STREAM, all_counts, kernel_table, noisy_counts
-from dpoutlier.counts.constant_time import LEAST_SLOTS, SteadyCounts, slots_for, steady
+from dpoutlier.counts.constant_time import LEAST_SLOTS, ConstantTimeCounts, in_constant_time, slots_for
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import SecretError, UnsafeWarning
@@ -34,10 +34,10 @@ from dpoutlier.kernels.constant_time import (
     WORD_0,
     WORD_1,
     count_powers,
-    new_steady_room,
+    new_constant_time_buffers,
     put_in_buckets,
 )
-from dpoutlier.kernels.counts import KEYED_BY_TABLE, STEADY, look_up, new_scratch
+from dpoutlier.kernels.counts import CONSTANT_TIME, KEYED_BY_TABLE, look_up, new_scratch
 from dpoutlier.noise import guide
 from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.powers import law_powers
@@ -65,7 +65,7 @@ def test_noise_is_that_of_the_guided_table_past_its_ends_too(epsilon):
     held = keyed(law_of(epsilon))
     ids = cell_ids(range(2**64 - 60_000, 2**64 + 60_000))
     expected = noisy_counts(held, ids)
-    assert (noisy_counts(steady(held), ids) == expected).all()
+    assert (noisy_counts(in_constant_time(held), ids) == expected).all()
     n = guided_table(held.law.rate).n
     if n > 10:
         assert np.count_nonzero(np.abs(expected) >= n) >= 1  # some were
@@ -81,7 +81,7 @@ def test_short_tables_send_many_draws_to_the_tail_and_back(monkeypatch, short):
         held = keyed(law_of(Fraction(1, 8)))
         ids = cell_ids(range(30_000))
         expected = noisy_counts(held, ids)
-        assert (noisy_counts(steady(held), ids) == expected).all()
+        assert (noisy_counts(in_constant_time(held), ids) == expected).all()
         assert np.count_nonzero(np.abs(expected) >= 2 * guided_table(held.law.rate).n) > 50
     finally:
         for cached in (guided_table, law_powers):
@@ -90,7 +90,7 @@ def test_short_tables_send_many_draws_to_the_tail_and_back(monkeypatch, short):
 
 def counted(law, pairs):
     """(times, shut) for digits of 128 bits, eight at a time."""
-    table, room = kernel_table(steady(keyed(law))).steady, new_steady_room()
+    table, room = kernel_table(in_constant_time(keyed(law))).constant_time, new_constant_time_buffers()
     times, shut = [], []
     for first in range(0, len(pairs), BLOCK):
         part = pairs[first : first + BLOCK]
@@ -126,7 +126,7 @@ def test_products_count_as_exact_thresholds_do_and_say_where_they_cannot(epsilon
 
 
 def test_the_room_of_a_count_is_eight_cells():
-    room = new_steady_room()
+    room = new_constant_time_buffers()
     assert all(int(offset) % BLOCK == 0 for offset in (P1, P0, V1, V0))
     assert len(room.cells) == 20 * BLOCK
 
@@ -134,11 +134,11 @@ def test_the_room_of_a_count_is_eight_cells():
 def test_what_cannot_be_decided_is_not_guessed_but_asked_again():
     """A table whose ends no word ever passes: draws past it find no word that counts."""
     held = keyed(law_of(1))
-    counts, ids = steady(held), cell_ids(range(200_000))
+    counts, ids = in_constant_time(held), cell_ids(range(200_000))
     expected = noisy_counts(held, ids)
     odd = np.flatnonzero(np.abs(expected) >= guided_table(held.law.rate).n)
     broken = kernel_table(counts)
-    broken = broken._replace(steady=broken.steady._replace(ends=np.full(2, 2**63 - 1, np.uint64)))
+    broken = broken._replace(constant_time=broken.constant_time._replace(ends=np.full(2, 2**63 - 1, np.uint64)))
     assert len(odd) > 0
 
     def ask(which):
@@ -150,7 +150,7 @@ def test_what_cannot_be_decided_is_not_guessed_but_asked_again():
     assert decided
     assert (out == expected[usual]).all()
     assert not ask(np.append(usual[:100], odd[0]))[0]
-    assert (counts.table().kind, counts.table(4).kind) == (STEADY, KEYED_BY_TABLE)
+    assert (counts.table().kind, counts.table(4).kind) == (CONSTANT_TIME, KEYED_BY_TABLE)
     holder_module._tables[counts] = broken
     assert (noisy_counts(counts, ids) == expected).all()
     assert all_counts(counts, 200_000).tolist() == expected.tolist()
@@ -169,7 +169,7 @@ def test_counts_are_found_and_empty_cells_count_nothing(offset, n):
     held = keyed(law_of(2**20), ids[which], counts)  # noise that is always 0
     expected = np.zeros(60_000)
     expected[which] = counts
-    assert (noisy_counts(steady(held), ids) == expected).all()
+    assert (noisy_counts(in_constant_time(held), ids) == expected).all()
 
 
 @pytest.mark.parametrize("same", ["lower", "upper"])
@@ -180,7 +180,7 @@ def test_cells_that_share_a_word_of_their_ids_are_told_apart(same):
     held = keyed(law_of(2**20), ids[::2], counts)
     expected = np.zeros(n)
     expected[::2] = counts
-    assert (noisy_counts(steady(held), ids) == expected).all()
+    assert (noisy_counts(in_constant_time(held), ids) == expected).all()
 
 
 def test_buckets_take_three_quarters_of_their_slots_and_more_than_all_is_noticed():
@@ -202,7 +202,7 @@ def test_a_key_that_does_not_fit_is_replaced(monkeypatch):
 
     monkeypatch.setattr("dpoutlier.counts.constant_time.put_in_buckets", put)
     ids = cell_ids(range(100))
-    counts = steady(keyed(law_of(2**20), ids[:50], np.arange(1, 51)))
+    counts = in_constant_time(keyed(law_of(2**20), ids[:50], np.arange(1, 51)))
     assert len(set(tried)) == 3
     assert noisy_counts(counts, ids)[:50].tolist() == list(range(1, 51))
 
@@ -217,8 +217,12 @@ def test_the_size_of_the_table_tells_little():
         assert sizes <= {2 ** (16 + 2 * i) for i in range(8)}
         assert n <= 0.75 * min(sizes)
     held = keyed(law_of(1), cell_ids(range(20_000)), np.ones(20_000, np.int64))
-    assert len({len(kernel_table(steady(held)).steady.buckets) for _ in range(3)}) == 1  # the same after every restart
-    sizes = {len(kernel_table(steady(replace(held, key=bytes([i]) * 32))).steady.buckets) for i in range(20)}
+    assert (
+        len({len(kernel_table(in_constant_time(held)).constant_time.buckets) for _ in range(3)}) == 1
+    )  # the same after every restart
+    sizes = {
+        len(kernel_table(in_constant_time(replace(held, key=bytes([i]) * 32))).constant_time.buckets) for i in range(20)
+    }
     assert len(sizes) == 2  # and another with another key
 
 
@@ -235,13 +239,15 @@ def pages_in_memory(array):
 def test_pages_without_an_occupied_cell_are_in_memory_as_the_others_are():
     untouched = np.zeros(2**24, np.uint64)
     assert not pages_in_memory(untouched).all()  # so it would be seen
-    buckets = kernel_table(steady(keyed(law_of(1), cell_ids([5]), np.ones(1, np.int64)))).steady.buckets
+    buckets = kernel_table(
+        in_constant_time(keyed(law_of(1), cell_ids([5]), np.ones(1, np.int64)))
+    ).constant_time.buckets
     assert pages_in_memory(buckets).all()
 
 
 def test_where_cells_stand_does_not_depend_on_the_noise_key_alone():
-    one, other = (steady(keyed(law_of(1), key=bytes([i] * 32))) for i in (1, 2))
-    keys = [kernel_table(counts).steady.place_key.tolist() for counts in (one, other)]
+    one, other = (in_constant_time(keyed(law_of(1), key=bytes([i] * 32))) for i in (1, 2))
+    keys = [kernel_table(counts).constant_time.place_key.tolist() for counts in (one, other)]
     assert keys[0] != keys[1]
     assert keys[0] != one.subkey().tolist()
 
@@ -258,7 +264,7 @@ def test_walks_explanations_and_intervals_are_the_same_to_the_bit(grid_with_poin
     occupied = data.draw(st.lists(st.integers(0, grid.n_cells - 1), unique=True, max_size=20).map(sorted))
     counts = data.draw(st.lists(st.integers(1, 30), min_size=len(occupied), max_size=len(occupied)))
     quick = keyed(law, cell_ids(occupied), np.array(counts, np.int64), data.draw(st.binary(min_size=32, max_size=32)))
-    slow, scorer, positions = steady(quick), NearestCells(**rule), np.array(points, np.uint32)
+    slow, scorer, positions = in_constant_time(quick), NearestCells(**rule), np.array(points, np.uint32)
     one, other = (scorer.walk(positions, grid, held) for held in (quick, slow))
     for name in ("scores", "gathered", "visited", "status"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()
@@ -289,8 +295,8 @@ def test_a_loaded_detector_answers_the_same(saved):
 
     quick = load(saved, secret=True, n_jobs=2)
     slow = with_constant_time_counts(quick)
-    assert isinstance(slow.model_.counts, SteadyCounts)
-    assert not isinstance(quick.model_.counts, SteadyCounts)
+    assert isinstance(slow.model_.counts, ConstantTimeCounts)
+    assert not isinstance(quick.model_.counts, ConstantTimeCounts)
     assert slow.n_jobs == 2
     assert slow.outlier_scores(POINTS).tolist() == quick.outlier_scores(POINTS).tolist()
     assert slow.predict(POINTS).tolist() == quick.predict(POINTS).tolist()
@@ -320,7 +326,7 @@ def test_files_hold_nothing_of_it_and_pickles_need_a_word(saved, tmp_path):
         pickle.dumps(slow)
     with secrets_may_travel():
         sent = pickle.loads(pickle.dumps(slow))
-    assert type(sent.model_.counts) is SteadyCounts
+    assert type(sent.model_.counts) is ConstantTimeCounts
     assert sent.outlier_scores(POINTS).tolist() == slow.outlier_scores(POINTS).tolist()
 
 
@@ -349,7 +355,7 @@ def test_what_promises_nothing_is_refused(tmp_path):
 
 def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
     with pytest.raises(SecretError, match=r"first sampler \(scale 2 rows\).*larger epsilon, or with counts='sparse'"):
-        steady(replace(keyed(law_of(Fraction(1, 2))), noise=1))
+        in_constant_time(replace(keyed(law_of(Fraction(1, 2))), noise=1))
     wide = DPGridKNN(Fraction(1, 3000), features=(0, 1), bins=20, counts="keyed").fit(ROWS)
     with pytest.raises(SecretError, match=r"scale 3000 rows\)"):
         with_constant_time_counts(wide._only_scoring())
@@ -366,9 +372,9 @@ BOUND = {"occupied, or empty": 0.8, "past the table, or not": 8.0}  # nanosecond
 def test_time_tells_cells_apart_in_the_quick_way_and_not_in_the_steady_one(kinds):
     """The best of a few tries: a difference that is there is there in all of them, and a busy machine seldom spoils all.
 
-    Measured without load: 1.9 and 73 nanoseconds per cell by the quick way, less than 0.25 by the steady one.
+    Measured without load: 1.9 and 73 nanoseconds per cell by the quick way, less than 0.25 by that in constant time.
     """
-    import steady as bench
+    import constant_time as bench
 
     ids, quick, slow = bench.keyed(1, cells=2_000_000)
     (pair,) = [(one, other) for name, one, other in bench.kinds_of_cells(ids, quick) if name == kinds]

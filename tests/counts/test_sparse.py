@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from cell_numbers import cell_numbers
 from dpoutlier import DPGridKNN
 from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, least_size_for, threshold_for
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
-from dpoutlier.partitions.base import cell_ids, cell_numbers
+from dpoutlier.partitions.base import cell_ids
 from dpoutlier.trusted import release
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.release import release_dense, release_sparse, release_vector
@@ -68,7 +69,7 @@ def p_of_cells(counts):
     statistic = freedom = 0
     for cell in range(N_CELLS):
         exact, most = OCCUPIED.get(cell, 0), 25
-        chances = [LAW.probability(value - exact) for value in range(TAU, most)]
+        chances = [math.exp(LAW.log_probability(value - exact)) for value in range(TAU, most)]
         chances = np.array([1 - LAW.at_least(TAU - exact), *chances, LAW.at_least(most - exact)])
         classes = np.where(counts[:, cell] == 0, 0, np.clip(counts[:, cell] - TAU + 1, 1, most - TAU + 1))
         found = pooled(np.bincount(classes, minlength=len(chances)), chances * len(counts))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier import DPForest, DPGridKNN, load
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.exact import ExactCounts
@@ -22,7 +23,7 @@ from dpoutlier.exceptions import InvalidParameterError, ModelFileError, UnsafeWa
 from dpoutlier.model.file.archive import npy_bytes
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
-from dpoutlier.partitions.base import cell_ids, cell_numbers
+from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring import nearest_cells
 from dpoutlier.scoring.nearest_cells import NearestCells

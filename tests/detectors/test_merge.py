@@ -11,6 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds, load, merge
 from dpoutlier.counts.add import added
 from dpoutlier.counts.dense import DenseCounts
@@ -18,7 +19,6 @@ from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.scoring.log_counts import UNIT
@@ -280,7 +280,7 @@ def test_the_file_of_a_single_release_says_nothing_of_merging(tmp_path):
         assert ("merged" in manifest) is ("merged" in manifest["statement"]) is is_merge
 
 
-# Features of all kinds, people, and bought bounds --------------------------------------------------------------------------
+# Features of all kinds, people, and private bounds --------------------------------------------------------------------------
 
 KINDS = {"features": {"a": (0, 1)}, "categories": {"b": ["x", "y"]}, "missing": ["a"], "person": "who"}
 PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y", "z"]})
@@ -293,7 +293,7 @@ PEOPLE = pd.DataFrame({"who": [1, 2, 3], "a": [0.1, 0.2, np.nan], "b": ["x", "y"
         ({"categories": {"b": Category(["x", "y", "z"], other=False)}}, "differ in their (levels|bins)"),
         ({"missing": ["a", "b"]}, "differ in their (upper bounds|cells for missing values)"),
         ({"missing": "error"}, "differ in their cells for missing values"),
-        ({"person": None}, "differ in how people are told apart"),
+        ({"person": None}, "differ in how people are identified"),
         ({"rows_per_person": 2}, "differ in their unit"),
     ],
 )
@@ -315,13 +315,13 @@ def test_releases_of_all_kinds_add_up(tmp_path):
 
 
 @pytest.mark.parametrize("people", ["disjoint", "overlapping"])
-def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(people, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+def test_private_bounds_of_one_part_others_may_declare_and_their_cost_is_kept(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.choose_quantiles", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
     rows = pd.DataFrame(np.random.default_rng(0).uniform(0, 9, (50, 2)), columns=["a", "b"])
-    bought, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
+    estimated, declared = PrivateBounds(share=0.2, outer=(-100, 100)), (-1.0, 6.0)
     fits = [
-        DPMarginals(1, features={"a": bought, "b": bought}).fit(rows),
-        DPMarginals(1, features={"a": bought, "b": declared}).fit(rows),
+        DPMarginals(1, features={"a": estimated, "b": estimated}).fit(rows),
+        DPMarginals(1, features={"a": estimated, "b": declared}).fit(rows),
         DPMarginals("1/2", features={"a": declared, "b": declared}).fit(rows),
     ]
     merged = merge(fits, people=people)
@@ -339,7 +339,7 @@ def test_bounds_that_one_part_bought_others_may_declare_and_their_cost_is_kept(p
     assert again.estimator().features._share() is None
 
 
-def test_bought_bounds_that_differ_are_refused_with_a_remedy():
+def test_private_bounds_that_differ_are_refused_with_a_remedy():
     rows = np.random.default_rng(0).uniform(0, 9, (50, 1))
     one, two = (DPMarginals(1, features=PrivateBounds(outer=(-1e6, 1e6))).fit(rows) for _ in range(2))
     assert one.model_.domain != two.model_.domain
@@ -366,8 +366,8 @@ def test_a_merged_grid_gives_an_estimator(kind):
 
 
 @pytest.mark.parametrize("sensitivity", [1, 3, 6, 8])
-def test_a_part_cannot_have_bought_bounds_of_more_features_than_there_are(sensitivity, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpoutlier.trusted.fit.buy_bounds", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
+def test_a_part_cannot_have_private_bounds_of_more_features_than_there_are(sensitivity, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpoutlier.trusted.fit.choose_quantiles", lambda counts, *_: [(2.0, 3.0)] * len(counts.outer))
     rows = pd.DataFrame({"a": [1.0], "b": [1.0], "c": ["x"]})
     bounds = {"a": PrivateBounds(outer=(-9, 9)), "b": PrivateBounds(outer=(-9, 9)), "c": Category(["x", "y"])}
     fits = [DPMarginals(1, features=bounds).fit(rows) for _ in range(2)]

@@ -99,8 +99,8 @@ def test_every_kind_of_table_gives_the_same_counts_and_scores(kind):
 
 @EACH
 def test_a_model_of_all_kinds_survives_its_file(kind, tmp_path):
-    bought = {**BOUNDS, "dose": PrivateBounds(share=0.2, outer=(0, 1e6))}
-    fitted = private(kind, features=bought, target_fpr=0.1).fit(table())
+    estimated = {**BOUNDS, "dose": PrivateBounds(share=0.2, outer=(0, 1e6))}
+    fitted = private(kind, features=estimated, target_fpr=0.1).fit(table())
     points = table(50, 1)
     again = load(fitted.save(tmp_path / "m"))
     assert (again.outlier_scores(points) == fitted.outlier_scores(points)).all()
@@ -173,16 +173,18 @@ def test_rare_levels_and_gaps_are_outlying():
         assert scores[:2].max() < scores[2:].min()
 
 
-# Bounds that are bought ------------------------------------------------------------------------------------------------
+# Private bounds ------------------------------------------------------------------------------------------------
 
 
 @EACH
 @pytest.mark.parametrize(("relation", "factor"), [("add-or-remove-one", 1), ("replace-one", 2)])
-def test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen(kind, relation, factor, monkeypatch):
+def test_private_bounds_are_charged_at_the_rate_at_which_they_are_chosen(kind, relation, factor, monkeypatch):
     from dpoutlier.trusted import fit
 
-    used, real = [], fit.buy_bounds
-    monkeypatch.setattr(fit, "buy_bounds", lambda counts, rate, source: used.append(rate) or real(counts, rate, source))
+    used, real = [], fit.choose_quantiles
+    monkeypatch.setattr(
+        fit, "choose_quantiles", lambda counts, rate, source: used.append(rate) or real(counts, rate, source)
+    )
     bounds = {"a": PrivateBounds(share=0.25, outer=(-5, 5)), "b": (0, 1), "c": PrivateBounds(share=0.25, outer=(0, 9))}
     own = PAIRS[kind][2]
     made = PAIRS[kind][0](2, features=bounds, neighbours=relation, rows_per_person=3, target_fpr=0.1, **own)
@@ -197,7 +199,7 @@ def test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen(kind, re
     assert paid["bounds"].epsilon_in_use <= Fraction(1, 2)
 
 
-def test_only_bought_bounds_are_read_from_rows_and_they_lie_within_their_outer_range():
+def test_only_private_bounds_are_read_from_rows_and_they_lie_within_their_outer_range():
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.normal(37, 0.5, 20_000), rng.normal(0, 1, 20_000)])
     bounds = {"celsius": PrivateBounds(outer=(0, 1000)), "z": (-3, 3)}

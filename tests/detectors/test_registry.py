@@ -92,7 +92,7 @@ def test_bad_bins_of_marginals(bins, message):
         DPMarginals(1, features=(0, 1), bins=bins).fit(np.zeros((3, 2)))
 
 
-def test_marginals_buy_nothing_that_they_do_not_use():
+def test_marginals_spend_no_epsilon_on_what_they_do_not_use():
     model = DPMarginals(1, features=(0, 1), n_rows_hint="estimate").fit(np.zeros((3, 2))).model_
     assert [charge.purpose for charge in model.charges] == ["counts"]
     assert model.n_rows_hint is None

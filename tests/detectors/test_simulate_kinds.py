@@ -26,7 +26,7 @@ def test_the_partition_is_that_of_a_fit(advice):
     assert advice.outlooks["forest"].noise == pytest.approx(paid["counts"].noise.scale, rel=1e-6)
 
 
-def test_bounds_that_are_bought_and_levels_cost_what_they_cost(advice):
+def test_private_bounds_and_levels_cost_what_they_cost(advice):
     plain = advise(3000, len(KINDS), 1.0)
     assert advice.outlooks["marginals"].noise == pytest.approx(plain.outlooks["marginals"].noise / 0.8)
     assert advice.plain == plain.plain

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cell_numbers import cell_numbers
 from dpoutlier.engines.expressions.cells import GridWords, cells_of, word
 from dpoutlier.engines.expressions.positions import positions
 from dpoutlier.engines.expressions.values import BLANKS
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees

@@ -1,4 +1,4 @@
-"""Declared features: bounds, levels, bought bounds and missing cells, in all the ways to say them."""
+"""Declared features: bounds, levels, private bounds and missing cells, in all the ways to say them."""
 
 import copy
 import math
@@ -151,17 +151,17 @@ def test_cells_of_a_file_and_cells_that_are_asked_for_add_up(tmp_path):
     assert domain(str(path), {"stage": STAGE}, ["stage"], ("age", "sex", "stage")).missing == (True, False, True)
 
 
-# Bought bounds ------------------------------------------------------------------------------------------------------------
+# Private bounds ------------------------------------------------------------------------------------------------------------
 
 
-def test_bounds_for_all_features_can_be_bought_beside_levels():
+def test_bounds_for_all_features_can_be_private_beside_levels():
     found = domain(PrivateBounds(outer=(0, 1e6)), {"sex": SEX})
     assert found.outer == ((0.0, 1e6), None)
-    assert found.bought == (0,)
+    assert found.estimated == (0,)
     assert found.upper == (1e6, 3.0)
 
 
-def test_the_share_is_what_all_bought_bounds_cost_together():
+def test_the_share_is_what_all_private_bounds_cost_together():
     bounds = Bounds.of({"a": PrivateBounds(0.2), "b": PrivateBounds(0.2, (0, 9)), "c": (0, 1)})
     assert bounds._share() == 0.2
     assert Bounds.of((0, 1))._share() is None
@@ -170,7 +170,7 @@ def test_the_share_is_what_all_bought_bounds_cost_together():
 
 @pytest.mark.parametrize("share", [0.25, np.float32(0.25), np.float64(0.25), Fraction(1, 4)])
 @pytest.mark.parametrize("outer", [(0, 9), [0, 9], np.array([0, 9]), (np.float32(0), Fraction(9))])
-def test_bought_bounds_are_plain_numbers_whatever_they_come_as(share, outer):
+def test_private_bounds_are_plain_numbers_whatever_they_come_as(share, outer):
     found = PrivateBounds(share, outer)
     assert repr(found) == "PrivateBounds(share=0.25, outer=(0.0, 9.0))"
     assert hash(found) == hash(PrivateBounds(0.25, (0, 9)))
@@ -195,7 +195,7 @@ def test_bought_bounds_are_plain_numbers_whatever_they_come_as(share, outer):
         ({"outer": (0, math.inf)}, "two finite numbers"),
     ],
 )
-def test_bought_bounds_that_cannot_be_used(arguments, message):
+def test_private_bounds_that_cannot_be_used(arguments, message):
     with pytest.raises(InvalidParameterError, match=message):
         PrivateBounds(**arguments)
 

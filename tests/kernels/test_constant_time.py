@@ -1,4 +1,4 @@
-"""The compiled code of steady counts: no branch and no address depends on a secret, while both do in the quick way."""
+"""The compiled code of constant-time counts: no branch and no address depends on a secret, while both do in the quick way."""
 
 import ast
 import json
@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dpoutlier.kernels.constant_time as steady_kernels
+import dpoutlier.kernels.constant_time as constant_time_kernels
 from compiled_code import Code
 from dpoutlier.counts.base import STREAM, kernel_table
-from dpoutlier.counts.constant_time import steady
+from dpoutlier.counts.constant_time import in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
-from dpoutlier.kernels.counts import KEYED_BY_TABLE, STEADY, look_up, new_scratch
+from dpoutlier.kernels.counts import CONSTANT_TIME, KEYED_BY_TABLE, look_up, new_scratch
 from dpoutlier.kernels.jit import shared
 from dpoutlier.kernels.walk import Buffers, walk_points
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -30,24 +30,26 @@ PUBLIC = ["low", "high", "table.8.1", "scratch.2.0"]
 
 
 def leaks_by_kind():
-    """What ``look_up``, compiled anew, does with secrets: (reasons for STEADY, reasons for KEYED_BY_TABLE)."""
+    """What ``look_up``, compiled anew, does with secrets: (reasons for CONSTANT_TIME, reasons for KEYED_BY_TABLE)."""
     ids = cell_ids(range(100))
     held = KeyedCounts(ids[::7].copy(), np.arange(1, 16), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
-    counts = steady(held)
+    counts = in_constant_time(held)
     compiled, out = shared(look_up.py_func), np.empty(len(ids), np.int64)
     compiled(kernel_table(counts), ids[:, 1].copy(), ids[:, 0].copy(), new_scratch(len(ids), STREAM), out)
     table = kernel_table(counts)
-    assert [*table._fields].index("steady") == 8
-    assert table.steady._fields[1] == "place_key"
-    found = {kind: Code(compiled, PUBLIC, {"table.0": kind}) for kind in (STEADY, KEYED_BY_TABLE)}
-    assert len(found[STEADY].secrets()) > 200
-    return [[reason for reason, _ in found[kind].leaks() if reason != "raised?"] for kind in (STEADY, KEYED_BY_TABLE)]
+    assert [*table._fields].index("constant_time") == 8
+    assert table.constant_time._fields[1] == "place_key"
+    found = {kind: Code(compiled, PUBLIC, {"table.0": kind}) for kind in (CONSTANT_TIME, KEYED_BY_TABLE)}
+    assert len(found[CONSTANT_TIME].secrets()) > 200
+    return [
+        [reason for reason, _ in found[kind].leaks() if reason != "raised?"] for kind in (CONSTANT_TIME, KEYED_BY_TABLE)
+    ]
 
 
 @pytest.mark.slow
 def test_no_branch_and_no_address_depends_on_a_secret():
-    steady_leaks, quick_leaks = leaks_by_kind()
-    assert steady_leaks == []
+    constant_time_leaks, quick_leaks = leaks_by_kind()
+    assert constant_time_leaks == []
     assert quick_leaks.count("branch") > 10  # so these would be seen
     assert quick_leaks.count("address") > 5
 
@@ -82,8 +84,8 @@ def test_nor_does_it_on_other_processors(processor, needs):
         text=True,
         check=True,
     )
-    steady_leaks, quick_leaks = json.loads(run.stdout)
-    assert steady_leaks == []
+    constant_time_leaks, quick_leaks = json.loads(run.stdout)
+    assert constant_time_leaks == []
     assert "branch" in quick_leaks
 
 
@@ -141,9 +143,11 @@ def test_the_reader_of_code_sees_what_it_should(function, reasons):
 
 def test_no_kernel_raises():
     """So that the status of a call, which tells whether it raised, tells nothing."""
-    files = sorted(Path(steady_kernels.__file__).parent.glob("*.py"))
+    files = sorted(Path(constant_time_kernels.__file__).parent.glob("*.py"))
     nodes = [(file.name, node) for file in files for node in ast.walk(ast.parse(file.read_text()))]
-    assert {"look_up", "steady_block", "walk_points"} <= {n.name for _, n in nodes if isinstance(n, ast.FunctionDef)}
+    assert {"look_up", "constant_time_block", "walk_points"} <= {
+        n.name for _, n in nodes if isinstance(n, ast.FunctionDef)
+    }
     raising = [(name, node.lineno) for name, node in nodes if isinstance(node, ast.Raise | ast.Assert)]
     assert raising == []
 
@@ -170,13 +174,13 @@ def check_a_whole_walk():
     compiled = shared(walk_points.py_func)
     module.walk_points = compiled
     held = KeyedCounts(cell_ids(range(20)), np.arange(1, 21), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
-    NearestCells().outlier_scores(np.full((3, 3), 5, np.uint32), Grid((5, 5, 5)), steady(held))
+    NearestCells().outlier_scores(np.full((3, 3), 5, np.uint32), Grid((5, 5, 5)), in_constant_time(held))
     place = [*Buffers._fields].index
     secret = {"table.4", "table.8.0", "table.8.2", "table.8.3", f"buffers.{place('scratch')}.2.1"}
     arrays = {name[5:-2] for name in Code(compiled, [], {}).arguments if re.fullmatch(r"%arg\..*\D\d+\.4", name)}
     arrays = {name for name in arrays if name not in {"grid", "rule", "table", "table.7", "table.8"}} | {"positions"}
     assert secret < arrays
-    walk = Code(compiled, arrays - secret, {"table.0": STEADY})
+    walk = Code(compiled, arrays - secret, {"table.0": CONSTANT_TIME})
     leaks = walk.leaks()
     stored = {
         root

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 import dpoutlier
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier import DPGridKNN, GridKNN
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.explain.nearest_region import nearest_regions
 from dpoutlier.features.axes import Axis, level_position, plain
-from dpoutlier.partitions.base import cell_ids, cell_numbers
+from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring import nearest_cells
 from dpoutlier.scoring.nearest_cells import NearestCells, last_cell_within

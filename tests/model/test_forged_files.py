@@ -69,8 +69,8 @@ def saved_merge(tmp_path_factory):
         (at("domain", "names", value=["a", "b", "\x1b[2J"]), "not a model file"),
         (at("counts", "unsafe_float", value={}), "not one that this format knows"),
         (at("counts", "unsafe_float", value=True), "noise in floating point.*fit again"),
-        (at("score_histogram", "rate", value=None), "not bought at the rate"),
-        (at("score_histogram", "rate", value="1/1024"), "not bought at the rate"),
+        (at("score_histogram", "rate", value=None), "not estimated at the rate"),
+        (at("score_histogram", "rate", value="1/1024"), "not estimated at the rate"),
         (at("score_histogram", value=None), "charges of the model file are not those of its parts"),
         (at("unknown", value=1), "not one that this format knows"),
         (at("detector", value="DP\x1b[31mX"), "cannot be printed"),
@@ -189,7 +189,7 @@ def with_another_charge(parts):
     part["charges"][1]["purpose"] = "more"
 
 
-def bought_for_too_little(parts):
+def estimated_for_too_little(parts):
     part = part_of(parts, "1/2")
     part["charges"].reverse()
     part["charges"][0]["purpose"] = "number of rows"
@@ -216,7 +216,7 @@ def bought_for_too_little(parts):
         (of_parts(cheaper), "does not follow from its guarantee"),
         (of_parts(without_its_threshold), "do not add up to its epsilon"),
         (of_parts(with_another_charge), "charges of the model file are not those of its parts"),
-        (of_parts(bought_for_too_little), "not bought as this format does"),
+        (of_parts(estimated_for_too_little), "not estimated as this format does"),
         (lambda manifest: manifest["charges"].pop(), "charges of the model file are not those of its parts"),
         (at("charges", 0, "epsilon", value="1/10"), "charges of the model file are not those of its parts"),
         (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
@@ -300,7 +300,7 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
 def test_a_bought_number_of_rows_is_checked(tmp_path):
     path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
     for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
-        with pytest.raises(ModelFileError, match="not bought as this format does"):
+        with pytest.raises(ModelFileError, match="not estimated as this format does"):
             load(rewritten(path, tmp_path / "forged.dpo", change=change))
 
 

@@ -1,4 +1,4 @@
-"""Files of models with levels, missing cells, people and bought bounds that somebody changed by hand: they are refused."""
+"""Files of models with levels, missing cells, people and private bounds that somebody changed by hand: they are refused."""
 
 import pandas as pd
 import pytest
@@ -10,7 +10,7 @@ from forging import at, rewritten
 
 @pytest.fixture(scope="module", params=["forest", "marginals", "grid"])
 def saved_kinds(request, tmp_path_factory):
-    """Numbers whose bounds are bought, ordered and unordered levels, cells for missing values, people."""
+    """Numbers whose bounds are estimated, ordered and unordered levels, cells for missing values, people."""
     bounds = {"a": PrivateBounds(outer=(-10, 10)), "b": Category(["x", "y"]), "c": Category([1, 2, 3], ordered=True)}
     arguments = {"features": bounds, "missing": ["a", "b"], "person": "who", "rows_per_person": 2}
     made = {
@@ -37,7 +37,7 @@ def uncharged_bounds(manifest):
 
 
 def declared_bounds(manifest):
-    """As if bought bounds had been declared."""
+    """As if private bounds had been declared."""
     uncharged_bounds(manifest)
     del manifest["domain"]["outer"]
 

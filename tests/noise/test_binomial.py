@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from cell_numbers import cell_numbers
 from dpoutlier.noise.binomial import BLOCK, chance_of_at_least, distribution, draw_binomial
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.noise.uniform import draw_below, draw_distinct_below
-from dpoutlier.partitions.base import cell_numbers
 
 FALSE_ALARM = 1e-7
 LAW = DiscreteLaplace(Fraction(1, 2))

@@ -1,6 +1,7 @@
 """Half-widths of intervals: one law decided exactly, sums against convolutions, and all against draws."""
 
 import itertools
+import math
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
@@ -82,7 +83,7 @@ def by_convolution(found):
     total = np.ones(1)
     for one in found.laws:
         reach = int(45 / one.rate) + 5
-        chances = np.array([one.probability(z) for z in range(-reach, reach + 1)])
+        chances = np.array([math.exp(one.log_probability(z)) for z in range(-reach, reach + 1)])
         for _ in range(found.n_each):
             total = np.convolve(total, chances)
     middle = len(total) // 2

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axis, level_position, plain
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.scoring.nearest_cells import NearestCells

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.region import cells_within, check_steps, home_bins
 from strategies import grids_with_points

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier import GridKNN
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.dense import DenseCounts
@@ -19,7 +20,7 @@ from dpoutlier.kernels.order import into_buckets, sort_few, sort_stably
 from dpoutlier.kernels.ranks import divided, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import compare_first_steps, find_cells, new_path, new_window, set_out
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.partitions.base import cell_ids, cell_numbers
+from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring import nearest_cells, threads
 from dpoutlier.scoring.nearest_cells import NearestCells

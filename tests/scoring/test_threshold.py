@@ -1,4 +1,4 @@
-"""Thresholds: bought once, then any quantile is free; the false-positive rate is what was asked for."""
+"""Thresholds: estimated once, then any quantile is free; the false-positive rate is what was asked for."""
 
 from fractions import Fraction
 
@@ -190,13 +190,13 @@ def test_one_row_moves_the_histogram_of_scores_by_one(detector):
         detector = clone(detector).set_params(unsafe_seed=0).fit(rows)
         plan = detector._plan(detector.model_.domain, None)
     assert isinstance(plan, Plan)
-    bought = [
+    estimated = [
         fit._release_threshold(
             open_reference(rows[:n], plan), detector.model_, plan, UnsafeSeededBytes(1)
         ).score_histogram.counts
         for n in (200, 199)
     ]
-    assert np.abs(bought[0] - bought[1]).sum() == 1
+    assert np.abs(estimated[0] - estimated[1]).sum() == 1
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])

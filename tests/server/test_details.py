@@ -294,5 +294,5 @@ def test_a_keyed_model_states_its_delta_for_whoever_can_time_answers(tmp_path, k
     for where, page in told.items():
         text = " ".join(page.split())
         assert ("N 2^-60" in text) is (kind == "keyed"), where
-        assert ("For whoever can time the answers of a server" in text) is (kind == "keyed"), where
+        assert ("For clients that time the answers of a server" in text) is (kind == "keyed"), where
     assert detail["statement"]["delta"] == "0"  # of the answers themselves

@@ -17,7 +17,7 @@ import pytest
 import urllib3
 
 from dpoutlier import DPGridKNN, load
-from dpoutlier.counts.constant_time import SteadyCounts
+from dpoutlier.counts.constant_time import ConstantTimeCounts
 from dpoutlier.detectors.merge import release_id
 from dpoutlier.server.audit_log import verify
 from dpoutlier.server.models import LoadedModel
@@ -477,9 +477,9 @@ def test_one_worker_over_tls(folder, tmp_path):
 def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
     keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
     served = LoadedModel.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
-    assert type(served.model.counts) is SteadyCounts
-    assert type(served.scorer().detector.model_.counts) is SteadyCounts
-    assert type(served.detector.model_.counts) is SteadyCounts
+    assert type(served.model.counts) is ConstantTimeCounts
+    assert type(served.scorer().detector.model_.counts) is ConstantTimeCounts
+    assert type(served.detector.model_.counts) is ConstantTimeCounts
     assert served.release == release_id(load(keyed, secret=True).model_)
 
 

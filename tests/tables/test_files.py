@@ -87,7 +87,7 @@ FITS = {
     "grid": lambda **more: DPGridKNN(2, bins=4, **more),
     "forest": lambda **more: DPForest(2, n_rows_hint=1000, **more),
     "marginals": lambda **more: DPMarginals(2, **more),
-    "a bought number of rows": lambda **more: DPGridKNN(2, bins="auto", n_rows_hint="estimate", **more),
+    "a estimated number of rows": lambda **more: DPGridKNN(2, bins="auto", n_rows_hint="estimate", **more),
     "threshold": lambda **more: DPForest(2, n_rows_hint="estimate", target_fpr=0.1, **more),
     "keyed": lambda **more: DPGridKNN(2, bins=3000, counts="keyed", n_jobs=2, **more),
 }
@@ -107,7 +107,7 @@ def test_every_kind_of_file_gives_what_the_frame_gives(fit, source, folder):
 
 
 @pytest.mark.parametrize("source", [SOURCES[name] for name in ("a pattern", "CSV", "several CSV")])
-def test_people_and_bought_bounds(source, folder):
+def test_people_and_private_bounds(source, folder):
     """Passes for the people, the bounds, the counts and the threshold: all over the same rows in the same order."""
     bounds = {"a": PrivateBounds(outer=(-10, 10)), "b": (0, 9)}
     frame = made().select(["a", "b", "who"])

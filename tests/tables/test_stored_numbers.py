@@ -69,7 +69,7 @@ def test_a_number_of_any_type_is_the_nearest_float(stored, tmp_path, request):
 
 
 def fits(rows, low, high, **more):
-    """All that seeded fits of three detectors hold, with bounds and thresholds that are bought."""
+    """All that seeded fits of three detectors hold, with bounds and thresholds that are estimated."""
     common = {"unsafe_seed": SEED, "n_jobs": 1, **more}
     wide = PrivateBounds(0.2, (low, high))
     found = []

@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import naive
+from cell_numbers import cell_numbers
 from dpoutlier.features.domain import Domain
 from dpoutlier.kernels.count_grid import BLOCK
-from dpoutlier.partitions.base import cell_numbers
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees

@@ -79,7 +79,7 @@ def test_the_model_is_that_of_the_same_rows_in_memory(engine, detector, request)
 
 @pytest.mark.parametrize("detector", ["grid", "forest", "marginals"])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_bought_bounds_and_thresholds_are_those_of_the_same_rows_in_memory(engine, detector, request):
+def test_private_bounds_and_thresholds_are_those_of_the_same_rows_in_memory(engine, detector, request):
     table = patients().drop_columns(["ward", "stage"])
     bounds = {"age": PrivateBounds(0.2, (-1e6, 1e6)), "dose.mg": (0, 5)}
     more = {"features": bounds, "missing": ["age"], "target_fpr": 0.1} | ({"bins": 6} if detector != "forest" else {})
@@ -98,7 +98,7 @@ def test_people_keep_the_same_rows_as_in_memory(engine, detector, request):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_people_with_bought_bounds_keep_the_same_rows_as_in_memory(engine, request):
+def test_people_with_private_bounds_keep_the_same_rows_as_in_memory(engine, request):
     table = patients(people=True).select(["age", "dose.mg", "id"])
     bounds = {"age": PrivateBounds(0.2, (-1e6, 1e6)), "dose.mg": PrivateBounds(0.2, (-1e6, 1e6))}
     more = {"features": bounds, "missing": ["age"], "person": "id", "rows_per_person": 2, "bins": 6}
@@ -114,7 +114,7 @@ def test_no_rows_is_a_normal_fit(engine, detector, request):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_secret_model_buys_its_threshold_where_the_rows_are(engine, request):
+def test_a_secret_model_estimates_its_threshold_where_the_rows_are(engine, request):
     table = patients()
     here, there = (fitted("keyed grid", rows, target_fpr=0.2) for rows in (table, lazy(engine, table, request)))
     assert released(there) == released(here)
@@ -327,7 +327,7 @@ NUMBER, TEXT, TIME, BYTES = pa.float64(), pa.string(), pa.timestamp("us"), pa.bi
         (
             {"x": NUMBER, "s": TEXT, "who": TIME},
             {"person": "who"},
-            "column 'who', which tells people apart, has type Datetime",
+            "column 'who', which identifies people, has type Datetime",
         ),
         ({"x": NUMBER, "s": TEXT}, {"person": "who"}, "person must be the name of a column"),
     ],

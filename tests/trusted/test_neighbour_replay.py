@@ -165,12 +165,12 @@ def test_a_row_without_a_person_shows_nowhere(make, tmp_path_factory, rows, more
 @EACH_KIND
 @settings(max_examples=40)
 @given(st.lists(record, max_size=4), record)
-def test_with_bought_bounds_and_threshold_only_released_numbers_differ(make, tmp_path_factory, rows, more):
+def test_with_private_bounds_and_threshold_only_released_numbers_differ(make, tmp_path_factory, rows, more):
     """Bounds are a release themselves, so cells may move; what is shown besides has the same shape and words."""
     folder = tmp_path_factory.mktemp("replay")
-    bought = {"features": {"a": PrivateBounds(share=0.2, outer=(-10, 10))}, "target_fpr": 0.1}
-    seen, model = observe_people(make, rows, folder, **bought)
-    seen_too, model_too = observe_people(make, [*rows, ("someone new", *more[1:])], folder, **bought)
+    estimated = {"features": {"a": PrivateBounds(share=0.2, outer=(-10, 10))}, "target_fpr": 0.1}
+    seen, model = observe_people(make, rows, folder, **estimated)
+    seen_too, model_too = observe_people(make, [*rows, ("someone new", *more[1:])], folder, **estimated)
     for shown in (seen, seen_too):
         shown["statement"] = re.sub(r"  a .*", "  a", shown["statement"])
         shown["sizes"] = {name: size for name, size in shown["sizes"][1].items() if name != "manifest.json"}
@@ -213,8 +213,8 @@ def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_no_person_and_no_undeclared_level_is_kept_anywhere(make, tmp_path):
     rows = [(f"person-{i}-planted", SENTINELS[0], "a planted level", 2) for i in range(50)]
-    bought = {**REAL, "features": {"a": PrivateBounds(outer=(-1e3, 1e3))}}
-    detector = make(1, **bought).fit(records_frame(rows))
+    estimated = {**REAL, "features": {"a": PrivateBounds(outer=(-1e3, 1e3))}}
+    detector = make(1, **estimated).fit(records_frame(rows))
     with secrets_may_travel():
         shown = pickle.dumps(detector)
     shown += detector.save(tmp_path / "m").read_bytes()

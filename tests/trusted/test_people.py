@@ -170,7 +170,7 @@ def test_ids_of_any_type_tell_people_apart_and_missing_ones_count_for_nobody(col
 
 
 @pytest.mark.parametrize("cls", [DPForest, DPMarginals, DPGridKNN])
-def test_the_cap_is_applied_before_everything_that_is_bought(cls, monkeypatch):
+def test_the_cap_is_applied_before_everything_that_is_charged(cls, monkeypatch):
     """Counts, number of rows, threshold and noise all see the rows that stay, and are charged for a person."""
     seen = []
     monkeypatch.setattr(
@@ -254,16 +254,16 @@ def test_ids_in_an_unknown_encoding_stay_different_people(tmp_path):
     assert number_kept(table, rows_per_person=1) == 3
 
 
-def test_people_with_bought_bounds_are_capped_in_every_read(monkeypatch):
+def test_people_with_private_bounds_are_capped_in_every_read(monkeypatch):
     """Bounds, counts and threshold: none of them sees more than two rows of anybody."""
     from dpoutlier.trusted import fit
     from dpoutlier.trusted import queries as readings
 
     seen = {}
-    real_edges, real_counts, real_vector = fit.buy_bounds, readings.count_rows, fit.release_vector
+    real_edges, real_counts, real_vector = fit.choose_quantiles, readings.count_rows, fit.release_vector
     monkeypatch.setattr(
         fit,
-        "buy_bounds",
+        "choose_quantiles",
         lambda counts, *rest: seen.update(bounds=int(counts.above(0)[0])) or real_edges(counts, *rest),
     )
     monkeypatch.setattr(
@@ -290,7 +290,7 @@ def test_people_with_bought_bounds_are_capped_in_every_read(monkeypatch):
 
 @pytest.mark.parametrize("outer", [(-1e9, 1e9), (-1e300, 1e300), (0, 1)])
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.integers(1, 3), st.randoms(use_true_random=False))
-def test_the_order_of_rows_does_not_matter_where_bounds_are_bought(outer, values, most, random):
+def test_the_order_of_rows_does_not_matter_where_bounds_are_private(outer, values, most, random):
     """Within a wide outer range all rows may share a position: then their values decide, and never their order."""
     domain = Bounds.of({"a": PrivateBounds(outer=outer)}).domain(1, ["a"])
     shuffled = list(values)

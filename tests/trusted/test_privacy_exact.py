@@ -243,7 +243,7 @@ def test_all_parts_together_cost_at_most_epsilon(make, epsilon, relation):
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 @pytest.mark.parametrize("rows_per_person", [1, 4])
 def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per_person):
-    """The bought number of rows and the histogram of scores, against draws made here from the same seed."""
+    """The estimated number of rows and the histogram of scores, against draws made here from the same seed."""
     rows = (0, 0, 2, 1, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -269,7 +269,7 @@ def test_small_releases_carry_the_noise_that_is_charged(make, relation, rows_per
 
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 @pytest.mark.parametrize("rows_per_person", [1, 4])
-def test_rules_use_the_number_that_was_bought_and_the_epsilon_of_one_row(relation, rows_per_person):
+def test_rules_use_the_number_that_was_estimated_and_the_epsilon_of_one_row(relation, rows_per_person):
     """Twice the noise, or four times, is half or a quarter of epsilon for a rule."""
     rows, arguments = np.zeros((3000, 3)), {"neighbours": relation, "rows_per_person": rows_per_person}
     model = DPForest(4, features=(0, 1), n_rows_hint="estimate", **arguments).fit(rows).model_
@@ -288,7 +288,7 @@ def test_rules_use_the_number_that_was_bought_and_the_epsilon_of_one_row(relatio
     ],
     ids=["forest", "grid"],
 )
-def test_an_error_after_a_purchase_shows_nothing_that_was_bought(detector, columns):
+def test_an_error_after_a_charge_shows_nothing_that_was_estimated(detector, columns):
     texts = set()
     for n in (10**6, 2 * 10**6):
         with pytest.raises(InvalidParameterError, match="5 % of epsilon is spent") as caught:
@@ -300,7 +300,7 @@ def test_an_error_after_a_purchase_shows_nothing_that_was_bought(detector, colum
 
 @pytest.mark.system_noise
 def test_small_releases_draw_from_the_system():
-    """Fits without a seed on the same rows repeat neither the bought number of rows nor the histogram of scores.
+    """Fits without a seed on the same rows repeat neither the estimated number of rows nor the histogram of scores.
 
     The noise has scale 2,000: five equal numbers of rows, or two equal histograms, have a probability below 1e-9.
     """

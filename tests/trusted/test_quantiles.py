@@ -1,4 +1,4 @@
-"""Bought bounds: the public lattice, counts by the definition, what a row can change, what a choice costs, and what comes out."""
+"""Private bounds: the public lattice, counts by the definition, what a row can change, what a choice costs, and what comes out."""
 
 import itertools
 import math
@@ -17,8 +17,8 @@ from dpoutlier.trusted.quantiles import (
     HIGH,
     LOW,
     EdgeCounts,
-    buy_bounds,
     candidates,
+    choose_quantiles,
     spread,
     utilities,
     widened,
@@ -270,13 +270,13 @@ def test_each_choice_is_one_draw_at_its_rate_over_its_spread():
             for q in (LOW, HIGH)
         ]
         expected.append((candidates((-1e6, 1e6))[min(drawn)], candidates((-1e6, 1e6))[max(drawn) + 1]))
-    assert buy_bounds(counts, rate, UnsafeSeededBytes(8)) == expected
+    assert choose_quantiles(counts, rate, UnsafeSeededBytes(8)) == expected
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=50), quantile_pairs)
 def test_without_a_rate_the_bins_of_the_exact_quantiles_are_taken(column, quantile):
     low, high = sorted([quantile, 1 - quantile])
-    ((lower, upper),) = buy_bounds(counts_of(column), None, UnsafeSeededBytes(0), low, high)
+    ((lower, upper),) = choose_quantiles(counts_of(column), None, UnsafeSeededBytes(0), low, high)
     inner = np.sort(column)
     assert lower <= inner[math.ceil(low * len(column)) - 1]
     assert upper > inner[math.floor(high * len(column))]
@@ -284,7 +284,7 @@ def test_without_a_rate_the_bins_of_the_exact_quantiles_are_taken(column, quanti
 
 
 def test_no_rows_at_all_without_a_rate_is_the_outer_range():
-    assert buy_bounds(counts_of([]), None, UnsafeSeededBytes(0)) == [(-1e6, 1e6)]
+    assert choose_quantiles(counts_of([]), None, UnsafeSeededBytes(0)) == [(-1e6, 1e6)]
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 2**30), Fraction(1, 10), Fraction(100)])
@@ -292,7 +292,7 @@ def test_no_rows_at_all_without_a_rate_is_the_outer_range():
 def test_whatever_the_rows_and_the_noise_bounds_can_be_used(column, rate):
     source = UnsafeSeededBytes(3)
     for outer in OUTERS[:-1]:
-        ((lower, upper),) = buy_bounds(counts_of(column, outer=outer), rate, source)
+        ((lower, upper),) = choose_quantiles(counts_of(column, outer=outer), rate, source)
         assert outer[0] <= lower < upper <= outer[1]
         Domain(*((side,) for side in widened(lower, upper, outer)))
 
@@ -300,7 +300,7 @@ def test_whatever_the_rows_and_the_noise_bounds_can_be_used(column, rate):
 def test_a_mass_at_one_value_is_found():
     """More than half of the rows share a value, and the bin that holds it is chosen for both quantiles."""
     rows = np.concatenate([np.full(9000, 5.0), np.linspace(6, 1000, 500), np.linspace(-1000, 4, 500)])
-    ((lower, upper),) = buy_bounds(counts_of(rows), Fraction(1, 10), UnsafeSeededBytes(0))
+    ((lower, upper),) = choose_quantiles(counts_of(rows), Fraction(1, 10), UnsafeSeededBytes(0))
     assert lower <= 5 < upper < 5.2
 
 
@@ -309,13 +309,13 @@ def test_with_enough_rows_the_choice_is_near_the_quantile(scale):
     """A bin that is 800 rows off has p = exp(-800 rate / 3) = exp(-26) or less, and there are 6,135: below 1e-7."""
     n, rate = 20_000, Fraction(1, 10)
     rows = np.random.default_rng(5).normal(size=n) * scale
-    ((lower, upper),) = buy_bounds(counts_of(rows), rate, UnsafeSeededBytes(1))
+    ((lower, upper),) = choose_quantiles(counts_of(rows), rate, UnsafeSeededBytes(1))
     off = 800 / n + 0.005  # and what lies in the bin itself
     assert abs(np.mean(rows < lower) - float(LOW)) < off
     assert abs(np.mean(rows < upper) - float(HIGH)) < off
 
 
-# After buying -----------------------------------------------------------------------------------------------------------------
+# After the choice -----------------------------------------------------------------------------------------------------------------
 
 
 @given(outers, st.floats(0, 10), st.data())

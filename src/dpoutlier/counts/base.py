@@ -6,11 +6,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.kernels.constant_time import no_steady_table
+from dpoutlier.kernels.constant_time import no_constant_time_table
 from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
 from dpoutlier.noise.guide import DIGITS, no_table
-from dpoutlier.partitions.base import CellIds
+from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 
 __all__ = [
     "MOST_COUNT",
@@ -62,7 +62,7 @@ def empty_table(kind: int) -> CountTable:
         subkey=np.zeros(2, np.uint64),
         rate=np.uint64(1),
         guided=no_table(),
-        steady=no_steady_table(),
+        constant_time=no_constant_time_table(),
     )
 
 
@@ -79,15 +79,10 @@ def noisy_counts(counts: NoisyCounts, ids: CellIds) -> NDArray[np.int64]:
 
 def all_counts(counts: NoisyCounts, n_cells: int) -> NDArray[np.int64]:
     """Noisy counts of all cells by id, in rows; for partitions of few cells."""
-    out, table, digits = np.empty(n_cells, np.int64), kernel_table(counts), DIGITS
-    scratch = new_scratch(MANY, STREAM * digits)
-    high = np.zeros(MANY, np.uint64)
+    out = np.empty(n_cells, np.int64)
     for first in range(0, n_cells, MANY):
         part = out[first : first + MANY]
-        low = np.arange(first, first + len(part), dtype=np.uint64)
-        while not look_up(table, low, high[: len(part)], scratch, part):
-            digits *= 2
-            table, scratch = counts.table(digits), new_scratch(MANY, STREAM * digits)
+        part[:] = noisy_counts(counts, ids_below_64_bits(np.arange(first, first + len(part))))
     return out
 
 

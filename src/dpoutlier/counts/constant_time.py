@@ -1,4 +1,4 @@
-"""Keyed counts in constant time: the same noisy counts, in a time that tells nothing else of a cell."""
+"""Keyed counts in constant time: the same noisy counts, in a time that reveals nothing else about a cell."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import empty_table, kernel_table
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import SecretError
-from dpoutlier.kernels.constant_time import BUCKET, CELL_WORDS, SteadyTable, put_in_buckets
-from dpoutlier.kernels.counts import STEADY, CountTable
+from dpoutlier.kernels.constant_time import BUCKET, CELL_WORDS, ConstantTimeTable, put_in_buckets
+from dpoutlier.kernels.counts import CONSTANT_TIME, CountTable
 from dpoutlier.noise.guide import DIGITS, MOST_SCALE, guided_table
 from dpoutlier.noise.powers import law_powers
 
-__all__ = ["SteadyCounts", "steady"]
+__all__ = ["ConstantTimeCounts", "in_constant_time"]
 
 LEAST_SLOTS = 2**16
 STEP = 4  # between numbers of slots
 MOST_FULL = 0.75
-_PERSON = b"dpoutlier steady"
+_PERSON = b"dpoutlier steady"  # fixed: it decides where cells lie
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SteadyCounts(KeyedCounts):
-    """Keyed counts whose table has the kind STEADY. Files hold nothing of it: a model that is saved and loaded is a keyed one."""
+class ConstantTimeCounts(KeyedCounts):
+    """Keyed counts whose table has the kind CONSTANT_TIME. A model with them is saved as a keyed one."""
 
     def table(self, digits: int = DIGITS) -> CountTable:
         """For more digits than two, which are asked for where noise could not be decided, the table of keyed counts.
@@ -39,8 +39,9 @@ class SteadyCounts(KeyedCounts):
         guided = guided_table(self.law.rate)
         buckets, place_key = self._buckets()
         ends = np.array([guided.first[guided.n - 1], guided.first[0]], np.uint64)
-        return empty_table(STEADY)._replace(
-            subkey=self.subkey(), steady=SteadyTable(buckets, place_key, law_powers(self.law.rate), ends, guided.n, 63)
+        return empty_table(CONSTANT_TIME)._replace(
+            subkey=self.subkey(),
+            constant_time=ConstantTimeTable(buckets, place_key, law_powers(self.law.rate), ends, guided.n, 63),
         )
 
     def _buckets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -63,7 +64,7 @@ class SteadyCounts(KeyedCounts):
         return np.frombuffer(digest, "<u8").astype(np.uint64)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (SteadyCounts, super().__reduce__()[1])
+        return (ConstantTimeCounts, super().__reduce__()[1])
 
 
 def slots_for(n: int, share: float) -> int:
@@ -78,15 +79,15 @@ def slots_for(n: int, share: float) -> int:
     return slots
 
 
-def steady(counts: KeyedCounts) -> SteadyCounts:
-    """The same counts and noise, to be asked by strangers. Its table is made here and now: that takes a time of its own."""
+def in_constant_time(counts: KeyedCounts) -> ConstantTimeCounts:
+    """The same counts and noise, for clients that may measure time. Its table is made here, since that takes some time."""
     if counts.noise == 1:
         raise SecretError(
             f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
-            "depends on the noise that it draws, so strangers must not time its answers. New fits take it only for noise wider "
+            "depends on the noise that it draws, so clients must not time its answers. New fits take it only for noise wider "
             f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
             "published; a new fit is a new release, and costs anew."
         )
-    made = SteadyCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)
+    made = ConstantTimeCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)
     kernel_table(made)
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +30,13 @@ def _compact(counts: NDArray[np.int64]) -> NDArray[Any]:
 class DenseCounts:
     """Released counts by cell id."""
 
+    kind: ClassVar[str] = "dense"
+    publishable: ClassVar[bool] = True
+
     counts: NDArray[np.int64]
 
     def __post_init__(self) -> None:
         self.counts.setflags(write=False)
-
-    @property
-    def kind(self) -> str:
-        return "dense"
-
-    @property
-    def publishable(self) -> bool:
-        return True
 
     def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - the noise was drawn
         return empty_table(DENSE)._replace(dense=_compact(self.counts))

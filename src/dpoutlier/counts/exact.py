@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,16 +21,11 @@ __all__ = ["ExactCounts"]
 class ExactCounts:
     """Counts of the occupied cells as they are."""
 
+    kind: ClassVar[str] = "exact"
+    publishable: ClassVar[bool] = False
+
     ids: CellIds
     exact: NDArray[np.int64]
-
-    @property
-    def kind(self) -> str:
-        return "exact"
-
-    @property
-    def publishable(self) -> bool:
-        return False
 
     def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - no noise, no digits
         return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.exact))

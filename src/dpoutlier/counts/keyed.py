@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,6 +91,9 @@ class KeyedCounts:
     fresh for every fit, since with the same key and salt the difference of two fits would be exact.
     """
 
+    kind: ClassVar[str] = "keyed"
+    publishable: ClassVar[bool] = False
+
     ids: CellIds
     exact: NDArray[np.int64]
     key: bytes
@@ -98,14 +101,6 @@ class KeyedCounts:
     law: DiscreteLaplace
     noise: int = 2
     """Version of the noise. An old file keeps its own: other noise on the same counts would be a second release."""
-
-    @property
-    def kind(self) -> str:
-        return "keyed"
-
-    @property
-    def publishable(self) -> bool:
-        return False
 
     def subkey(self) -> NDArray[np.uint64]:
         digest = hashlib.blake2b(digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ MOST_SPARSE_SIZE = 10**7  # a file of 240 megabytes
 class SparseCounts:
     """Ids of the cells that passed, ascending, and their noisy counts, each of them at least ``tau``."""
 
+    kind: ClassVar[str] = "sparse"
+    publishable: ClassVar[bool] = True
+
     ids: CellIds
     noisy: NDArray[np.int64]
     tau: int
@@ -35,14 +38,6 @@ class SparseCounts:
     def __post_init__(self) -> None:
         self.ids.setflags(write=False)
         self.noisy.setflags(write=False)
-
-    @property
-    def kind(self) -> str:
-        return "sparse"
-
-    @property
-    def publishable(self) -> bool:
-        return True
 
     def table(self, digits: int = DIGITS) -> CountTable:  # noqa: ARG002 - the noise was drawn
         return empty_table(EXACT)._replace(occupied=occupied_cells(self.ids, self.noisy))

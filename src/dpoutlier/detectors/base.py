@@ -39,6 +39,10 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
     categories: Any
     missing: Any
 
+    def _keep_arguments(self, given: dict[str, Any]) -> None:
+        """Make each argument of a constructor, whose ``locals()`` are given, an attribute, as scikit-learn wants it."""
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
     @property
     def fit_predict(self) -> NoReturn:
         """Not available: labels of the reference rows themselves are not private. Accessing it raises ``AttributeError``."""
@@ -98,7 +102,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _person_column(self) -> Any:
-        """The argument of detectors that can tell people apart."""
+        """The column that identifies people, for detectors that have this argument."""
         return getattr(self, "person", None)
 
     def _check_fitted(self) -> None:

@@ -1,10 +1,10 @@
-"""Models whose answers anybody may time."""
+"""Models whose answers clients may time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from dpoutlier.counts.constant_time import SteadyCounts, steady
+from dpoutlier.counts.constant_time import ConstantTimeCounts, in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import SecretError
@@ -26,15 +26,15 @@ def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
         If the model promises nothing, or if its noise is that of the first sampler.
     """
     model = detector._fitted_model()
-    if model.publishable or isinstance(model.counts, SteadyCounts):
+    if model.publishable or isinstance(model.counts, ConstantTimeCounts):
         return detector
-    return detector._with_model(_steady_model(model))
+    return detector._with_model(_constant_time_model(model))
 
 
-def _steady_model(model: Model) -> Model:
+def _constant_time_model(model: Model) -> Model:
     if not model.guarantee.private or not isinstance(model.counts, KeyedCounts):
         raise SecretError(
-            "this model promises nothing (see its privacy statement), so no answer of it can be safe from strangers. Fit with a "
+            "this model promises nothing (see its privacy statement), so no answer of it can be given to clients. Fit with a "
             "finite epsilon, and without anything unsafe."
         )
-    return replace(model, counts=steady(model.counts))
+    return replace(model, counts=in_constant_time(model.counts))

@@ -216,7 +216,7 @@ class HoldsModel(ScoresPoints):
         return FittedDetector(self._fitted_model(), "", self.n_jobs)
 
     def _features_of(self, X: Any) -> Any:
-        """The table without the column that tells people apart: points need none, and may have it."""
+        """The table without the column that identifies people: points may have it, and do not need it."""
         person = self.model_.guarantee.person if hasattr(self, "model_") else None
         names = None if person is None else tables.column_names(X)
         return X if names is None or person not in names else tables.without(X, str(person))

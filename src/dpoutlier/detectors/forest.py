@@ -139,15 +139,7 @@ class Forest(_OfTrees, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.n_trees = n_trees
-        self.depth = depth
-        self.subspace = subspace
-        self.tree_seed = tree_seed
-        self.target_fpr = target_fpr
-        self.n_jobs = n_jobs
+        self._keep_arguments(locals())
 
 
 class DPForest(_OfTrees, PrivateDetector):
@@ -275,21 +267,4 @@ class DPForest(_OfTrees, PrivateDetector):
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.neighbours = neighbours
-        self.rows_per_person = rows_per_person
-        self.person = person
-        self.n_rows_hint = n_rows_hint
-        self.n_trees = n_trees
-        self.depth = depth
-        self.subspace = subspace
-        self.tree_seed = tree_seed
-        self.target_fpr = target_fpr
-        self.threshold_share = threshold_share
-        self.ledger = ledger
-        self.dataset = dataset
-        self.n_jobs = n_jobs
-        self.unsafe_seed = unsafe_seed
+        self._keep_arguments(locals())

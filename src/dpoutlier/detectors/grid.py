@@ -141,17 +141,7 @@ class GridKNN(_OnGrid, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.k = k
-        self.bins = bins
-        self.weighted = weighted
-        self.distance = distance
-        self.max_depth = max_depth
-        self.exhausted = exhausted
-        self.target_fpr = target_fpr
-        self.n_jobs = n_jobs
+        self._keep_arguments(locals())
 
 
 class DPGridKNN(_OnGrid, PrivateDetector):
@@ -273,6 +263,10 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     True
     """
 
+    max_cells: Any
+    counts: Any
+    sparse_size: Any
+
     @accept_old_names
     def __init__(
         self,
@@ -301,29 +295,7 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.neighbours = neighbours
-        self.rows_per_person = rows_per_person
-        self.person = person
-        self.n_rows_hint = n_rows_hint
-        self.k = k
-        self.bins = bins
-        self.weighted = weighted
-        self.distance = distance
-        self.max_depth = max_depth
-        self.max_cells = max_cells
-        self.exhausted = exhausted
-        self.counts = counts
-        self.sparse_size = sparse_size
-        self.target_fpr = target_fpr
-        self.threshold_share = threshold_share
-        self.ledger = ledger
-        self.dataset = dataset
-        self.n_jobs = n_jobs
-        self.unsafe_seed = unsafe_seed
+        self._keep_arguments(locals())
 
     def _make_scorer(self) -> NearestCells:
         return replace(super()._make_scorer(), max_cells=self.max_cells)

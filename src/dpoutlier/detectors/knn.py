@@ -74,6 +74,10 @@ class KNN(Detector):
     [0.2]
     """
 
+    k: Any
+    weighted: Any
+    target_fpr: Any
+
     @accept_old_names
     def __init__(
         self,
@@ -85,12 +89,7 @@ class KNN(Detector):
         weighted: bool = False,
         target_fpr: float | None = None,
     ) -> None:
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.k = k
-        self.weighted = weighted
-        self.target_fpr = target_fpr
+        self._keep_arguments(locals())
 
     def fit(self, X: Any, y: Any = None) -> KNN:  # noqa: ARG002 - scikit-learn's signature
         """Keep the reference rows.

@@ -99,12 +99,7 @@ class Marginals(_OfMargins, ExactDetector):
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.bins = bins
-        self.target_fpr = target_fpr
-        self.n_jobs = n_jobs
+        self._keep_arguments(locals())
 
 
 class DPMarginals(_OfMargins, PrivateDetector):
@@ -222,18 +217,4 @@ class DPMarginals(_OfMargins, PrivateDetector):
         n_jobs: int | None = None,
         unsafe_seed: int | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.features = features
-        self.categories = categories
-        self.missing = missing
-        self.neighbours = neighbours
-        self.rows_per_person = rows_per_person
-        self.person = person
-        self.n_rows_hint = n_rows_hint
-        self.bins = bins
-        self.target_fpr = target_fpr
-        self.threshold_share = threshold_share
-        self.ledger = ledger
-        self.dataset = dataset
-        self.n_jobs = n_jobs
-        self.unsafe_seed = unsafe_seed
+        self._keep_arguments(locals())

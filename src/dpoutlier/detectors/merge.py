@@ -153,51 +153,35 @@ def _check_alone(name: str, model: Model) -> None:
 
 def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
     """Refuse to add what does not count the same things in the same unit."""
-    for what, one, two in zip(ALIKE, _alike(first[1]), _alike(other[1]), strict=True):
-        if one != two:
-            private = first[1].domain.bought or other[1].domain.bought
-            hint = (
-                " Private bounds hardly ever agree: estimate them once, and let the others declare them."
-                if private
-                else ""
-            )
-            raise InvalidParameterError(
-                f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(two)}. Releases add up only if they agree "
-                f"in it; custodians must choose it together before they fit.{hint}"
-            )
+    wanted = _alike(other[1])
+    for what, one in _alike(first[1]).items():
+        if one == wanted[what]:
+            continue
+        hint = ""
+        if first[1].domain.estimated or other[1].domain.estimated:
+            hint = " Private bounds hardly ever agree: estimate them once, and let the others declare them."
+        raise InvalidParameterError(
+            f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(wanted[what])}. Releases add up only if they "
+            f"agree in it; custodians must choose it together before they fit.{hint}"
+        )
 
 
-ALIKE = (
-    "their detector",
-    "their features",
-    "their lower bounds",
-    "their upper bounds",
-    "their levels",
-    "their cells for missing values",
-    "their bins or trees",
-    "their scoring rule",
-    "their neighbouring relation",
-    "their unit (rows_per_person)",
-    "how people are told apart",
-    "their counts",
-)
-
-
-def _alike(model: Model) -> tuple[Any, ...]:
-    return (
-        model.detector,
-        model.domain.names,
-        model.domain.lower,
-        model.domain.upper,
-        model.domain.categories,
-        model.domain.missing,
-        model.partition.to_json(),
-        model.scorer.with_noise(None).to_json(),
-        model.guarantee.neighbours.value,
-        model.guarantee.rows_per_person,
-        model.guarantee.person,
-        model.counts.to_json(),
-    )
+def _alike(model: Model) -> dict[str, Any]:
+    """What the parts of a merge must have in common, by its name in messages."""
+    return {
+        "their detector": model.detector,
+        "their features": model.domain.names,
+        "their lower bounds": model.domain.lower,
+        "their upper bounds": model.domain.upper,
+        "their levels": model.domain.categories,
+        "their cells for missing values": model.domain.missing,
+        "their bins or trees": model.partition.to_json(),
+        "their scoring rule": model.scorer.with_noise(None).to_json(),
+        "their neighbouring relation": model.guarantee.neighbours.value,
+        "their unit (rows_per_person)": model.guarantee.rows_per_person,
+        "how people are identified": model.guarantee.person,
+        "their counts": model.counts.to_json(),
+    }
 
 
 def _short(value: Any) -> str:
@@ -242,7 +226,7 @@ def _parts_of(model: Model) -> tuple[Part, ...]:
 
 def _check_epsilon(merged: Merged) -> None:
     if merged.epsilon > MOST_EPSILON:
-        raise InvalidParameterError("the epsilons of these releases add up to more than 1e9, which means nothing.")
+        raise InvalidParameterError("the epsilons of these releases add up to more than 1e9, which is not supported.")
     if len(str(merged.epsilon.denominator)) > MOST_DIGITS or len(str(merged.epsilon.numerator)) > MOST_DIGITS:
         raise InvalidParameterError(
             f"the epsilons of these releases add up to a fraction of more than {MOST_DIGITS} digits, which a model file cannot "

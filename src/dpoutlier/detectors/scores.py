@@ -181,7 +181,12 @@ class ScoresPoints(ABC):
     def _of_points(self, X: Any, function: Callable[[Positions], R]) -> R:
         """A function of the points' positions; where a value is missing, an error that says which."""
         X = self._features_of(X)
-        domain = self._check_points(X)
+        self._check_points(X)
+        return self._of_checked(X, function)
+
+    def _of_checked(self, X: Any, function: Callable[[Positions], R]) -> R:
+        """The same for points whose columns are known to be those of the fit."""
+        domain = self._fitted_domain()
         try:
             return function(tables.points_rows(X, domain))
         except MissingValueError:
@@ -299,16 +304,7 @@ class ScoresPoints(ABC):
             raise PointsError(f"the point {what}; its features must be {list(names)}.")
         row = np.empty((1, len(names)), object)
         row[0] = [point[name] for name in names]
-        return float(self._of_values(row)[0])
-
-    def _of_values(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Scores of rows whose values are in the order of the fit."""
-        domain = self._fitted_domain()
-        try:
-            return self._outlier_scores(tables.points_rows(values, domain))
-        except MissingValueError:
-            pass
-        raise tables.missing_value(values, domain)
+        return float(self._of_checked(row, self._outlier_scores)[0])
 
     @property
     def offset_(self) -> float:

@@ -66,7 +66,7 @@ class Advice:
     n_features: int
     epsilon: float
     outlooks: dict[str, Outlook | None]
-    """By name: forest, marginals, grid. None for a grid of more cells than can be told apart."""
+    """By name: forest, marginals, grid. None for a grid of more cells than can be numbered."""
     plain: float
     """AUROC of non-private k-NN."""
     useful_epsilon: float | None
@@ -103,7 +103,7 @@ def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None) -> 
 
 
 def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
-    """The same rows in the units and levels of the features; a tenth of the outer range where bounds are to be bought."""
+    """The same rows in the units and levels of the features; a tenth of the outer range for private bounds."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and not everybody plans
 
     columns = []
@@ -113,7 +113,7 @@ def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
             codes = (own * len(category.levels)).astype(np.int32).clip(0, len(category.levels) - 1)
             columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(category.levels)))
             continue
-        part = 0.45 + 0.1 * own if j in domain.bought else own
+        part = 0.45 + 0.1 * own if j in domain.estimated else own
         columns.append(pa.array(domain.lower[j] + part * (domain.upper[j] - domain.lower[j])))
     return pa.table(columns, list(domain.labels))
 
@@ -178,7 +178,7 @@ class _Maker:
             return 0.5
 
     def outlook(self, which: str, epsilon: float) -> Outlook | None:
-        """What to expect; None for a grid of more cells than can be told apart."""
+        """What to expect; None for a grid of more cells than can be numbered."""
         try:
             fits = self.fits(which, epsilon)
         except TooManyCellsError:

@@ -29,7 +29,7 @@ def check_feature_types(types: Mapping[str, Any], domain: Domain, person: str | 
         )
     if person is not None and not (_is_number(types[person]) or is_text(types[person])):
         raise InvalidParameterError(
-            f"column {person!r}, which tells people apart, has type {type_text(types[person])}; it must be text or a number. "
+            f"column {person!r}, which identifies people, has type {type_text(types[person])}; it must be text or a number. "
             "Convert it in the query that you pass."
         )
 

@@ -118,11 +118,7 @@ def map_in_arrow(frame: Any, function: Callable[[Any], Any], schema: Any) -> Any
     schema : Spark schema, or Arrow schema
         Of what the function returns.
     """
-    return ENGINE.map_tables(frame, partial(_one_by_one, function), schema)
-
-
-def _one_by_one(function: Callable[[Any], Any], tables: Iterator[Any]) -> Iterator[Any]:
-    return map(function, tables)
+    return ENGINE.map_tables(frame, partial(map, function), schema)
 
 
 def _each_batch(shared: Any, *, sent: bool) -> Callable[[Iterator[Any]], Iterator[Any]]:

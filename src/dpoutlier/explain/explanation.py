@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,9 @@ from dpoutlier.explain.alternatives import nearest_alternative
 from dpoutlier.explain.nearest_region import middle_of
 from dpoutlier.explain.segment import Stretch
 from dpoutlier.explain.wording import Place, place_of, value_text
-from dpoutlier.features.axes import MISSING
-from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.region import home_bins
 from dpoutlier.scoring.nearest_cells import NearestCells
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ class Explanation:
         if self._cells is None or self._cells[point, 0] < 0:
             return None
         source, grid = self._source, self._grid
-        homes = _home_cells(source.positions[point], grid)
+        homes = home_bins(grid, source.positions[point]).tolist()
         return tuple(
             place_of(Stretch.of_cell(cell, bins), source.model.domain, j, differs=cell != home)
             for j, (cell, bins, home) in enumerate(zip(self._cells[point].tolist(), grid.bins, homes, strict=True))
@@ -256,10 +255,11 @@ class Explanation:
             return None
         differ = {name: place for name, place in zip(self.features, places, strict=True) if place.differs}
         changes = {name: place for name, place in differ.items() if feature in {None, name}}
-        cells, position = self._source_cells(point), self._source.positions[point : point + 1].copy()
+        assert self._cells is not None
+        cells, position = self._cells, self._source.positions[point : point + 1].copy()
         for name in changes:
             j = self.features.index(name)
-            position[0, j] = middle_of(cells[j], self._grid.bins[j])
+            position[0, j] = middle_of(int(cells[point, j]), self._grid.bins[j])
         model = self._source.model
         assert isinstance(model.scorer, NearestCells)
         (score,) = model.scorer.outlier_scores(position, self._grid, model.counts)
@@ -414,17 +414,8 @@ class Explanation:
     def _cells(self) -> NDArray[np.int64] | None:
         return None if self.explained is None else self.explained.cells
 
-    def _source_cells(self, point: int) -> list[int]:
-        assert self._cells is not None
-        return [int(cell) for cell in self._cells[point]]
-
     @property
     def _grid(self) -> Grid:
         grid = self._source.model.partition
         assert isinstance(grid, Grid)
         return grid
-
-
-def _home_cells(position: NDArray[np.uint32], grid: Grid) -> Iterable[int]:
-    for p, bins, size in zip(position.tolist(), grid.bins, grid.sizes, strict=True):
-        yield bins if size > bins and p == MISSING else p * bins // POSITIONS

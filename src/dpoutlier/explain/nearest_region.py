@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
 from itertools import accumulate, islice, pairwise
-from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -155,7 +154,7 @@ def _ranks_of_cells(position: NDArray[np.uint32], grid: Grid, cells: list[list[i
 
 def _visited(vector: list[int], ranks: list[list[Rank]], grid: Grid) -> Visited:
     """A cell by its rank in each feature."""
-    number = sum(own[r].cell * stride for own, r, stride in zip(ranks, vector, _strides(grid), strict=True))
+    number = sum(own[r].cell * stride for own, r, stride in zip(ranks, vector, grid.strides, strict=True))
     return Visited(number, tuple((j, r) for j, r in enumerate(vector) if r))
 
 
@@ -256,11 +255,6 @@ def _deepest(grid: Grid, max_depth: int | None) -> int:
     return sum(grid.sizes) if max_depth is None else max_depth
 
 
-def _strides(grid: Grid) -> list[int]:
-    """What one cell more of each feature adds to a cell's number."""
-    return list(accumulate(grid.sizes[:0:-1], mul, initial=1))[::-1]
-
-
 def cells_in_order(ranks: list[list[Rank]], grid: Grid, max_depth: int | None) -> Iterator[Visited]:
     """Cells within ``max_depth`` steps from home by (sum of costs, rank vector), one after the other.
 
@@ -269,7 +263,7 @@ def cells_in_order(ranks: list[list[Rank]], grid: Grid, max_depth: int | None) -
     and, where r is 1, rank 1 at place a + 1 instead. Costs never fall on the way. Where they stay, the rank vector, compared as its
     mixed-radix number, rises: among features of equal cost the last comes first.
     """
-    deepest, strides = _deepest(grid, max_depth), _strides(grid)
+    deepest, strides = _deepest(grid, max_depth), grid.strides
     usable = (j for j, own in enumerate(ranks) if len(own) > 1)
     places = sorted(usable, key=lambda j: (ranks[j][1].cost - ranks[j][0].cost, -j))
     # The cell for missing values is one step away, however many lie before it: few steps may come after many.

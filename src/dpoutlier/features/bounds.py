@@ -66,15 +66,15 @@ class Bounds:
         self.names = None if names is None else _checked_names(names)
         self._special: dict[Key, PrivateBounds | Category] = {}
         self._missing: frozenset[Key] | bool = False
-        self._bought: PrivateBounds | None = None  # for all features that have no range of their own
+        self._private: PrivateBounds | None = None  # for all features that have no range of their own
 
     def __repr__(self) -> str:
         special = f", {self._special!r}" if self._special else ""
-        bought = f", {self._bought!r}" if self._bought is not None else ""
+        private = f", {self._private!r}" if self._private is not None else ""
         cells = self._missing if isinstance(self._missing, bool) else sorted(self._missing, key=str)
         missing = f", missing={cells!r}" if cells else ""
         leaked = ", leaked" if self.leaked else ""
-        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{bought}{missing}{leaked})"
+        return f"Bounds({self.lower!r}, {self.upper!r}, names={self.names!r}{special}{private}{missing}{leaked})"
 
     @classmethod
     def of(cls, features: Any, categories: Any = None, missing: Any = "error") -> Bounds:
@@ -115,7 +115,7 @@ class Bounds:
             return given
         if isinstance(given, PrivateBounds):
             found = cls(*given.outer)
-            found._bought = given
+            found._private = given
             return found
         if isinstance(given, str | Path):
             entries, cells = read_features(given)
@@ -173,19 +173,14 @@ class Bounds:
         """What was declared for a domain, where private bounds cost this share of epsilon."""
         found = cls(domain.lower, domain.upper, domain.names)
         found.leaked = leaked
-        for j in range(domain.n_features):
-            key: Key = j if domain.names is None else domain.names[j]
-            outer, category = (domain.outer[j] if domain.outer is not None else None), domain.category(j)
+        keys: Sequence[Key] = domain.names or range(domain.n_features)
+        for j, key in enumerate(keys):
+            outer, category = domain.outer_range(j), domain.category(j)
             if category is not None:
                 found._special[key] = category
             elif outer is not None:
                 found._special[key] = PrivateBounds(share, outer)
-        cells = [
-            j if domain.names is None else domain.names[j]
-            for j in range(domain.n_features)
-            if domain.has_missing_cell(j)
-        ]
-        found._missing = frozenset(cells) if cells else False
+        found._missing = frozenset(key for j, key in enumerate(keys) if domain.has_missing_cell(j)) or False
         return found
 
     def _with(self, categories: dict[Key, Category], missing: frozenset[Key] | bool) -> Bounds:
@@ -200,7 +195,7 @@ class Bounds:
             upper = (*self._each("upper", len(names)), *[1.0] * len(more))
             names = (*names, *more)
         found = Bounds(lower, upper, names)
-        found._bought, found.leaked = self._bought, self.leaked
+        found._private, found.leaked = self._private, self.leaked
         found._special = {**self._special, **categories}
         named = [cells for cells in (self._missing, missing) if not isinstance(cells, bool)]
         found._missing = self._missing is True or missing is True or frozenset[Key]().union(*named)
@@ -216,8 +211,8 @@ class Bounds:
 
     def _share(self) -> float | None:
         """Share of epsilon that all private bounds cost together; None without any."""
-        bought = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
-        shares = {entry.share for entry in (bought if self._bought is None else [*bought, self._bought])}
+        private = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
+        shares = {entry.share for entry in (private if self._private is None else [*private, self._private])}
         if len(shares) > 1:
             raise bad(
                 "share", "the same in every PrivateBounds, since it is what all of them cost together", sorted(shares)
@@ -271,7 +266,7 @@ class Bounds:
         cells = self._missing_cells(names, n)
         low, high = list(lower), list(upper)
         for j in range(n):
-            own = special.get(j, self._bought)
+            own = special.get(j, self._private)
             if isinstance(own, Category):
                 low[j], high[j] = 0.0, float(axis_of(own, missing=cells[j]).levels)
             elif isinstance(own, PrivateBounds):
@@ -280,14 +275,14 @@ class Bounds:
                 label = f"feature {j}" if names is None else names[j]
                 raise InvalidParameterError(f"bounds of {label} are required and were not given. {REMEDY}")
         categories = tuple(_only(special.get(j), Category) for j in range(n))
-        bought = tuple(_only(special.get(j, self._bought), PrivateBounds) for j in range(n))
+        private = tuple(_only(special.get(j, self._private), PrivateBounds) for j in range(n))
         return Domain(
             lower=tuple(low),
             upper=tuple(high),
             names=names,
             categories=categories if any(categories) else None,
             missing=tuple(cells) if any(cells) else None,
-            outer=tuple(None if one is None else one.outer for one in bought) if any(bought) else None,
+            outer=tuple(None if one is None else one.outer for one in private) if any(private) else None,
         )
 
     def _missing_cells(self, names: tuple[str, ...] | None, n: int) -> list[bool]:

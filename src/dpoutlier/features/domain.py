@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ __all__ = ["Domain", "Pair", "check_range"]
 MOST_FEATURES, LONGEST_NAME = 10_000, 200
 
 Pair = tuple[float, float]
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Domain:
     missing: tuple[bool, ...] | None = None
     """Which features have a cell for missing values; None: none has."""
     outer: tuple[Pair | None, ...] | None = None
-    """The public range within which bounds are bought, for the features where they are; None: all are declared."""
+    """The public range within which bounds are estimated, for features with private bounds; None: all are declared."""
     labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Names for messages, made up where there are none."""
     axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
@@ -46,8 +47,8 @@ class Domain:
     """Positions per unit of each feature."""
     lines: tuple[Line, ...] = field(init=False, repr=False, compare=False)
     """How values of each feature become positions. A level, which is ``i + 1/2``, has the middle of its part of the lattice."""
-    bought: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """The features whose bounds are bought."""
+    estimated: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The features whose bounds are estimated with epsilon."""
 
     def __post_init__(self) -> None:
         n_names = len(self.lower) if self.names is None else len(self.names)
@@ -71,7 +72,7 @@ class Domain:
         self._keep("axes", tuple(axis_of(self.category(j), missing=self.has_missing_cell(j)) for j in features))
         self._keep("scales", tuple(map(scale, self.lower, self.upper)))
         self._keep("lines", tuple(map(self._line, features)))
-        self._keep("bought", tuple(j for j, outer in enumerate(self.outer or ()) if outer is not None))
+        self._keep("estimated", tuple(j for j, outer in enumerate(self.outer or ()) if outer))
         self._check_kinds()
 
     def _keep(self, name: str, value: Any) -> None:
@@ -100,7 +101,7 @@ class Domain:
         for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
             if axis.levels and (self.lower[j], self.upper[j]) != (0.0, float(axis.levels)):
                 raise bad(f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j]))
-            outer = self.outer[j] if self.outer is not None else None
+            outer = self.outer_range(j)
             if outer is not None:
                 check_range(label, *outer)
                 if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
@@ -112,6 +113,10 @@ class Domain:
 
     def category(self, j: int) -> Category | None:
         return None if self.categories is None else self.categories[j]
+
+    def outer_range(self, j: int) -> Pair | None:
+        """Of a feature with private bounds."""
+        return None if self.outer is None else self.outer[j]
 
     def has_missing_cell(self, j: int) -> bool:
         return self.missing is not None and self.missing[j]
@@ -149,28 +154,28 @@ class Domain:
             "scales": list(self.scales),
         }
         if self.categories is not None:
-            content["categories"] = [None if one is None else one.to_json() for one in self.categories]
+            content["categories"] = [one and one.to_json() for one in self.categories]
         if self.missing is not None:
             content["missing"] = list(self.missing)
         if self.outer is not None:
-            content["outer"] = [None if one is None else list(one) for one in self.outer]
+            content["outer"] = [one and list(one) for one in self.outer]
         return content
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Domain:
-        categories, outer = content.get("categories"), content.get("outer")
         return cls(
             lower=tuple(map(float, content["lower"])),
             upper=tuple(map(float, content["upper"])),
             names=None if content["names"] is None else tuple(str(name) for name in content["names"]),
-            categories=None
-            if categories is None
-            else tuple(None if one is None else Category.from_json(one) for one in categories),
+            categories=_each(content.get("categories"), Category.from_json),
             missing=None if content.get("missing") is None else tuple(one is True for one in content["missing"]),
-            outer=None
-            if outer is None
-            else tuple(None if one is None else (float(one[0]), float(one[1])) for one in outer),
+            outer=_each(content.get("outer"), lambda pair: (float(pair[0]), float(pair[1]))),
         )
+
+
+def _each(entries: Sequence[Any] | None, make: Callable[[Any], R]) -> tuple[R | None, ...] | None:
+    """What a file says of some of the features, and nothing of the others, or of none."""
+    return None if entries is None else tuple(None if one is None else make(one) for one in entries)
 
 
 def _beyond(values: Any, lower: Any, upper: Any) -> Any:

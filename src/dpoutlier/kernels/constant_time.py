@@ -10,10 +10,10 @@ complement, the magnitude is the number of j with ``a**j / (1 + a) > v``: its bi
 product of 128 bits. Products are cut off, and so a little too small; that v lies closer to one than that has a probability below
 2**-100. What lies past the end of the table is drawn anew from the following words, of which the first that is not negative noise
 counts. All words are made for all cells, and all but one are masked out. That there are too few of them has a probability of at
-most 2**-60 for each cell. Then nothing is guessed, and the caller is told.
+most 2**-60 for each cell. Then nothing is guessed, and the result says so.
 
-Masks are words of all ones or all zeros, made by shifting a sign bit by 63 places. The compiler is not told that it is 63 places:
-if it were, it would know that a mask has two values only, and make branches of them.
+Masks are words of all ones or all zeros, made by shifting a sign bit by 63 places. The compiler must not know that it is 63 places:
+it would see that a mask has two values only, and make branches of them.
 tests/kernels/test_constant_time.py looks at what it made.
 """
 
@@ -29,12 +29,12 @@ __all__ = [
     "BUCKET",
     "CELL_WORDS",
     "WORDS",
-    "SteadyRoom",
-    "SteadyTable",
-    "new_steady_room",
-    "no_steady_table",
+    "ConstantTimeBuffers",
+    "ConstantTimeTable",
+    "constant_time_block",
+    "new_constant_time_buffers",
+    "no_constant_time_table",
     "put_in_buckets",
-    "steady_block",
 ]
 
 BLOCK = 8  # cells at once, always so many: each loop over them becomes a few vector instructions, without a rest
@@ -61,7 +61,7 @@ LOW, HIGH, PLACE_0, PLACE_1 = (np.uint64(i * BLOCK) for i in range(4))
 ) = (np.uint64(i * BLOCK) for i in range(20))  # fmt: skip
 
 
-class SteadyTable(NamedTuple):
+class ConstantTimeTable(NamedTuple):
     """What the kernels below need of counts."""
 
     buckets: Any  # flat: buckets of CELL_WORDS words. Where a count is 0 nothing stands
@@ -74,21 +74,21 @@ class SteadyTable(NamedTuple):
     bits: int  # 63: how far a sign must be shifted, which the compiler does not know
 
 
-class SteadyRoom(NamedTuple):
+class ConstantTimeBuffers(NamedTuple):
     """Buffers of one thread."""
 
     asked: Any  # ids of cells and where their buckets begin
     cells: Any  # what is secret of them
 
 
-def new_steady_room() -> SteadyRoom:
-    return SteadyRoom(np.zeros(4 * BLOCK, np.uint64), np.zeros(20 * BLOCK, np.uint64))
+def new_constant_time_buffers() -> ConstantTimeBuffers:
+    return ConstantTimeBuffers(np.zeros(4 * BLOCK, np.uint64), np.zeros(20 * BLOCK, np.uint64))
 
 
-def no_steady_table() -> SteadyTable:
+def no_constant_time_table() -> ConstantTimeTable:
     """What kernels get where nobody asked for it."""
     nothing = np.zeros(2, np.uint64)
-    return SteadyTable(np.zeros(CELL_WORDS, np.uint64), nothing, np.zeros((1, 2), np.uint64), nothing, 1, 63)
+    return ConstantTimeTable(np.zeros(CELL_WORDS, np.uint64), nothing, np.zeros((1, 2), np.uint64), nothing, 1, 63)
 
 
 @inlined
@@ -119,7 +119,7 @@ def chosen(mask: Any, one: Any, other: Any) -> Any:
 
 
 @inlined
-def find_places(table: SteadyTable, asked: Any) -> None:
+def find_places(table: ConstantTimeTable, asked: Any) -> None:
     """Where the two buckets of each cell begin."""
     key0, key1, last = table.place_key[0], table.place_key[1], np.uint64(table.buckets.shape[0] // CELL_WORDS - 1)
     for i in range(CELLS):
@@ -139,7 +139,7 @@ def found_in(buckets: Any, at: Any, low: Any, high: Any, bits: Any) -> Any:
 
 
 @inlined
-def find_counts(table: SteadyTable, asked: Any, cells: Any) -> None:
+def find_counts(table: ConstantTimeTable, asked: Any, cells: Any) -> None:
     """Exact counts into COUNT."""
     for i in range(CELLS):
         low, high = asked[LOW + i], asked[HIGH + i]
@@ -184,7 +184,7 @@ def put_in_buckets(ids: Any, counts: Any, buckets: Any, place_key: Any) -> bool:
 
 
 @inlined
-def start_words(table: SteadyTable, subkey: Any, asked: Any, cells: Any) -> None:
+def start_words(table: ConstantTimeTable, subkey: Any, asked: Any, cells: Any) -> None:
     """SipHash of each id, words 0 and 1, and no tail as yet."""
     key0, key1, n = subkey[0], subkey[1], np.uint64(table.n)
     for i in range(CELLS):
@@ -201,7 +201,7 @@ def start_words(table: SteadyTable, subkey: Any, asked: Any, cells: Any) -> None
 
 
 @inlined
-def look_for_tails(table: SteadyTable, cells: Any) -> None:
+def look_for_tails(table: ConstantTimeTable, cells: Any) -> None:
     """The two words that count where word 0 is past the end: FIRST, neither negative noise nor past the end, and SECOND after it.
 
     For each that is past the end once more n is added to SUM. LOST where a word equals an end: then the next one belongs to it.
@@ -240,7 +240,7 @@ def full_product(x: Any, y: Any) -> Any:
 
 
 @inlined
-def count_powers(table: SteadyTable, upper: Any, lower: Any, cells: Any) -> None:
+def count_powers(table: ConstantTimeTable, upper: Any, lower: Any, cells: Any) -> None:
     """How many a**j / (1 + a) are larger than the two digits at these offsets, into TIMES; SHUT where that is too close to tell."""
     steps, bits = table.powers.shape[0] - 1, table.bits
     for i in range(CELLS):
@@ -267,7 +267,7 @@ def count_powers(table: SteadyTable, upper: Any, lower: Any, cells: Any) -> None
 
 
 @inlined
-def add_noise(table: SteadyTable, subkey: Any, asked: Any, cells: Any) -> None:
+def add_noise(table: ConstantTimeTable, subkey: Any, asked: Any, cells: Any) -> None:
     """Add the noise to COUNT. LOST where it could not be decided."""
     n, bits, last_end = np.uint64(table.n), table.bits, table.ends[1]
     start_words(table, subkey, asked, cells)
@@ -286,7 +286,9 @@ def add_noise(table: SteadyTable, subkey: Any, asked: Any, cells: Any) -> None:
 
 
 @inlined
-def steady_block(table: SteadyTable, subkey: Any, low: Any, high: Any, room: SteadyRoom, out: Any) -> Any:
+def constant_time_block(
+    table: ConstantTimeTable, subkey: Any, low: Any, high: Any, room: ConstantTimeBuffers, out: Any
+) -> Any:
     """Noisy counts of at most BLOCK cells. Returns 0, or what is not 0 if some noise could not be decided."""
     asked, cells, n = room.asked, room.cells, np.uint64(out.shape[0])
     for i in range(n):  # what was there before stays in the other places

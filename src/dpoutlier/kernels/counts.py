@@ -4,7 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.kernels.constant_time import BLOCK, SteadyRoom, SteadyTable, new_steady_room, steady_block
+from dpoutlier.kernels.constant_time import (
+    BLOCK,
+    ConstantTimeBuffers,
+    ConstantTimeTable,
+    constant_time_block,
+    new_constant_time_buffers,
+)
 from dpoutlier.kernels.guided import GuidedTable, guided_draw
 from dpoutlier.kernels.jit import inlined, kernel, shared
 from dpoutlier.kernels.laplace import RAN_OUT, draw
@@ -12,11 +18,11 @@ from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
 
 __all__ = [
+    "CONSTANT_TIME",
     "DENSE",
     "EXACT",
     "KEYED",
     "KEYED_BY_TABLE",
-    "STEADY",
     "CountTable",
     "Scratch",
     "look_up",
@@ -24,7 +30,7 @@ __all__ = [
     "noisy_counts_of",
 ]
 
-EXACT, DENSE, KEYED, KEYED_BY_TABLE, STEADY = 0, 1, 2, 3, 4
+EXACT, DENSE, KEYED, KEYED_BY_TABLE, CONSTANT_TIME = 0, 1, 2, 3, 4
 BATCH = 12  # words computed at a time where a draw takes many
 ZERO, LAST_BIT = np.uint64(0), np.uint64(1)
 
@@ -34,11 +40,11 @@ class CountTable(NamedTuple):
 
     kind: int
     dense: Any  # noisy counts by cell id; empty unless DENSE
-    occupied: Occupied  # exact counts; empty if DENSE or STEADY
+    occupied: Occupied  # exact counts; empty if DENSE or CONSTANT_TIME
     subkey: Any  # two words
     rate: Any  # of the noise, in units of 2**-40
     guided: GuidedTable  # of the noise, if KEYED_BY_TABLE
-    steady: SteadyTable  # exact counts, and what makes the noise of KEYED_BY_TABLE, if STEADY
+    constant_time: ConstantTimeTable  # exact counts, and what makes the noise of KEYED_BY_TABLE, if CONSTANT_TIME
 
 
 class Scratch(NamedTuple):
@@ -46,12 +52,12 @@ class Scratch(NamedTuple):
 
     words: Any  # one for each cell that is asked for at once
     stream: Any  # the words of one cell
-    steady: SteadyRoom
+    constant_time: ConstantTimeBuffers
 
 
 def new_scratch(cells: int, stream: int) -> Scratch:
     """For so many cells at once. Most draws take one word of the stream, and hardly any takes more than twenty."""
-    return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64), new_steady_room())
+    return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64), new_constant_time_buffers())
 
 
 @shared
@@ -122,13 +128,13 @@ def noisy_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, ou
 
 
 @shared
-def steady_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
+def constant_time_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
     """The same in a time that depends on the number of cells and their ids alone."""
     lost = ZERO
     for first in range(0, out.shape[0], BLOCK):
         last = min(first + BLOCK, out.shape[0])
-        lost |= steady_block(
-            table.steady, table.subkey, low[first:last], high[first:last], scratch.steady, out[first:last]
+        lost |= constant_time_block(
+            table.constant_time, table.subkey, low[first:last], high[first:last], scratch.constant_time, out[first:last]
         )
     return bool(lost == ZERO)
 
@@ -136,8 +142,8 @@ def steady_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, o
 @shared
 def noise_and_counts_of(table: CountTable, low: Any, high: Any, scratch: Scratch, out: Any) -> bool:
     """The same for what is not dense. Not inlined: compilation would take three times as long."""
-    if table.kind == STEADY:
-        return steady_counts_of(table, low, high, scratch, out)
+    if table.kind == CONSTANT_TIME:
+        return constant_time_counts_of(table, low, high, scratch, out)
     for i in range(out.shape[0]):
         out[i] = 0
     add_exact_counts(table.occupied, low, high, out)

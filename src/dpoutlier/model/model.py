@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts
-from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged
@@ -37,13 +36,13 @@ class Model:
     guarantee: Guarantee
     charges: tuple[Charge, ...]
     n_rows_hint: int | None = None
-    """The number of rows that the rule for the partition used: public, or bought (then a charge says so)."""
+    """The number of rows that the rule for the partition used: public, or estimated (then a charge says so)."""
     score_histogram: ScoreHistogram | None = None
     threshold: float | None = None
     merged: Merged | None = None
     """The releases that were added up, if this is a merge; ``charges`` are then those of all of them."""
     receipt: Receipt | None = None
-    """Where in a ledger the fit was charged, if somebody keeps one."""
+    """Where in a ledger the fit was charged, if there is one."""
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
@@ -77,16 +76,4 @@ class Model:
         return self.with_threshold(self.score_histogram.threshold(target_fpr))
 
     def privacy_statement(self) -> PrivacyStatement:
-        return privacy_statement(
-            detector=self.detector,
-            domain=self.domain,
-            partition=self.partition,
-            counts=self.counts.kind,
-            least_count=self.counts.tau if isinstance(self.counts, SparseCounts) else None,
-            publishable=self.publishable,
-            guarantee=self.guarantee,
-            charges=self.charges,
-            n_rows_hint=self.n_rows_hint,
-            merged=self.merged,
-            receipt=self.receipt,
-        )
+        return privacy_statement(self)

@@ -35,7 +35,7 @@ class Part:
     epsilon: Fraction
     charges: tuple[Charge, ...]
     receipt: Receipt | None = None
-    """Where in a ledger the release was charged, if somebody keeps one."""
+    """Where in a ledger the release was charged, if there is one."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", self.release):

@@ -11,7 +11,7 @@ from typing import Literal
 from dpoutlier._validate import bad
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
-from dpoutlier.noise.mechanism import Cost, Noise, Sensitivity
+from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.permute_and_flip import PermuteAndFlip
 from dpoutlier.noise.registry import noise_costing
 from dpoutlier.partitions.base import Partition
@@ -19,22 +19,17 @@ from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "bounds_charge", "noise_charge"]
+__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge_for"]
 
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
-"""Bought for each feature."""
+"""Chosen for each feature with private bounds."""
 
 
-def noise_charge(purpose: str, cost: Cost, sensitivity: Sensitivity) -> tuple[Charge, Noise]:
-    """A charge for noise, and the noise that costs so much."""
-    noise = noise_costing(cost, sensitivity)
-    return Charge(purpose, cost.epsilon, sensitivity, noise), noise
-
-
-def bounds_charge(cost: Cost, sensitivity: Sensitivity) -> Charge:
-    """A charge for bounds, which are chosen and get no noise."""
-    return Charge("bounds", cost.epsilon, sensitivity, PermuteAndFlip.costing(cost, sensitivity))
+def charge_for(purpose: str, cost: Cost, sensitivity: Sensitivity) -> Charge:
+    """The charge for noise that costs so much, or for bounds, which are chosen and get no noise."""
+    make = PermuteAndFlip.costing if purpose == "bounds" else noise_costing
+    return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class Plan:
     scorer: Scorer
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
-    """Of epsilon, for bounds that are bought."""
+    """Of epsilon, for private bounds."""
     counts: str = "auto"
     sparse_size: int = 10_000
     """Of sparse counts: how many empty cells are expected to pass, at most."""
@@ -57,7 +52,7 @@ class Plan:
     unsafe_seed: int | None = None
     n_jobs: int = 1
     reserve: Callable[[Guarantee, str], Receipt] | None = None
-    """Charges a fit with this guarantee, of this detector, to a ledger; None: nobody keeps one."""
+    """Charges a fit with this guarantee, of this detector, to a ledger; None: there is no ledger."""
 
     def __post_init__(self) -> None:
         if self.cost_of_counts is not None and self.cost_of_counts.epsilon <= 0:
@@ -71,11 +66,11 @@ class Plan:
             for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
                 self.target_fpr is not None
             ):
-                noise_charge("share", self.part(share), self.guarantee.sensitivity())
+                charge_for("share", self.part(share), self.guarantee.sensitivity())
             self.charge_for_bounds()
 
     def reserved(self) -> Receipt | None:
-        """Charge the fit, if somebody keeps a ledger."""
+        """Charge the fit, if there is a ledger."""
         return None if self.reserve is None else self.reserve(self.guarantee, self.detector)
 
     def part(self, share: Fraction) -> Cost:
@@ -85,10 +80,10 @@ class Plan:
 
     def charge_for_bounds(self) -> Charge | None:
         """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""
-        if not self.domain.bought or self.guarantee.epsilon is None:
+        if not self.domain.estimated or self.guarantee.epsilon is None:
             return None
-        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.bought))
-        return bounds_charge(self.part(self.bounds_share), sensitivity)
+        sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.estimated))
+        return charge_for("bounds", self.part(self.bounds_share), sensitivity)
 
     @property
     def cost_of_counts(self) -> Cost | None:
@@ -97,7 +92,7 @@ class Plan:
             return None
         spent = ROW_COUNT_SHARE if self.n_rows_hint == "estimate" else Fraction(0)
         spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
-        spent += self.bounds_share if self.domain.bought else Fraction(0)
+        spent += self.bounds_share if self.domain.estimated else Fraction(0)
         return self.part(1 - spent)
 
     @property

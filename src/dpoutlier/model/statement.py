@@ -10,16 +10,17 @@ from fractions import Fraction
 from functools import cache
 from importlib import metadata
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpoutlier.counts.sparse import expected_empty
+from dpoutlier.counts.sparse import SparseCounts, expected_empty
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged, People
 from dpoutlier.model.statement_page import page_of
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours
-from dpoutlier.privacy.receipt import Receipt
+
+if TYPE_CHECKING:
+    from dpoutlier.model.model import Model
 
 __all__ = ["PrivacyStatement", "privacy_statement"]
 
@@ -36,7 +37,7 @@ COMPUTATIONAL = (
     "cannot tell that function from a random one. The model file holds exact counts and the key; only answers may leave."
 )
 TIMED = (
-    "Delta is 0 for the answers themselves. For whoever can time the answers of a server it is N 2^-60, where N is the number of "
+    "Delta is 0 for the answers themselves. For clients that time the answers of a server it is N 2^-60, where N is the number of "
     "cells whose noise is computed for all answers together. docs/privacy.md says what else time can tell."
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
@@ -47,14 +48,14 @@ SPARSE = (
 )
 PLACES = 9
 CAPPED = (
-    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; people are told apart by "
-    "the column '{person}', and rows without a value in it were not counted."
+    "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; the column "
+    "'{person}' identifies people, and rows without a value in it were not counted."
 )
 DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
 DISJOINT = (
-    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. That is the "
-    "declaration of whoever merged, and nothing here can check it. It is why epsilon is the largest of theirs. For somebody who "
-    "has rows in several after all, the epsilons of those add up."
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. The "
+    "custodian who merged them declares that, and nothing here can check it. It is why epsilon is the largest of theirs. For "
+    "somebody who has rows in several after all, the epsilons of those add up."
 )
 MOVED = (
     "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
@@ -195,30 +196,16 @@ def _units(value: Fraction) -> int:
     return units
 
 
-def privacy_statement(
-    *,
-    detector: str,
-    domain: Domain,
-    partition: Partition,
-    counts: str,
-    least_count: int | None,
-    publishable: bool,
-    guarantee: Guarantee,
-    charges: tuple[Charge, ...],
-    n_rows_hint: int | None,
-    merged: Merged | None = None,
-    receipt: Receipt | None = None,
-) -> PrivacyStatement:
+def privacy_statement(model: Model) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
-    m = guarantee.rows_per_person
-    private = guarantee.private
-    in_use = sum((charge.epsilon_in_use for charge in charges), Fraction(0)) if private else None
-    in_use = in_use if merged is None else merged.epsilon_in_use
+    domain, partition, counts, n_rows_hint = model.domain, model.partition, model.counts, model.n_rows_hint
+    guarantee, charges, merged = model.guarantee, model.charges, model.merged
+    m, private = guarantee.rows_per_person, guarantee.private
     remarks = [*guarantee.voided_by]
     if private:
-        remarks += [COMPUTATIONAL, TIMED] if counts == "keyed" else [INFORMATION]
-        if least_count is not None:
-            remarks.append(_sparse(partition.n_cells, least_count, charges))
+        remarks += [COMPUTATIONAL, TIMED] if counts.kind == "keyed" else [INFORMATION]
+        if isinstance(counts, SparseCounts):
+            remarks.append(_sparse(partition.n_cells, counts.tau, charges))
         if guarantee.person is not None:
             remarks.append(_capped(m, guarantee.person))
         elif m > 1:
@@ -227,17 +214,17 @@ def privacy_statement(
         remarks += _merged_remarks(merged)
     return PrivacyStatement(
         private=private,
-        publishable=publishable,
-        detector=detector,
+        publishable=model.publishable,
+        detector=model.detector,
         unit=_unit(guarantee, merged),
         neighbours=guarantee.neighbours.value,
         epsilon=_number(guarantee.epsilon if private else None),
-        epsilon_in_use=_number(in_use),
+        epsilon_in_use=_number(model.epsilon_in_use if private else None),
         epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
         epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
         delta=str(guarantee.delta) if private else "none",
         mechanism=_mechanism(charges) if private else "none",
-        counts=counts,
+        counts=counts.kind,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, charges, guarantee),
@@ -250,7 +237,7 @@ def privacy_statement(
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),
         versions={"dpoutlier": _version("dpoutlier"), "python": platform.python_version(), "numpy": _version("numpy")},
         merged=None if merged is None else _merged(merged),
-        ledger=None if receipt is None else receipt.to_json(),
+        ledger=None if model.receipt is None else model.receipt.to_json(),
     )
 
 
@@ -270,18 +257,22 @@ def _capped(m: int, person: str) -> str:
 
 def _mechanism(charges: tuple[Charge, ...]) -> str:
     counts = next(charge.noise.words for charge in charges if charge.purpose == "counts")
-    return f"{counts}; bounds by permute-and-flip on a public lattice, exact too" if _bought(charges) else counts
+    return (
+        f"{counts}; bounds by permute-and-flip on a public lattice, exact too"
+        if _has_private_bounds(charges)
+        else counts
+    )
 
 
-def _bought(charges: tuple[Charge, ...]) -> bool:
+def _has_private_bounds(charges: tuple[Charge, ...]) -> bool:
     return any(charge.purpose == "bounds" for charge in charges)
 
 
 def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
-    n, d = len(domain.bought), domain.n_features
+    n, d = len(domain.estimated), domain.n_features
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
-    if not n and _bought(charges):
+    if not n and _has_private_bounds(charges):
         return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     if not n:
         return "declared by the custodian, free of charge"
@@ -292,7 +283,7 @@ def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guara
 
 def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
     """What is public of a feature. Keys that say nothing are left out."""
-    category, outer = domain.category(j), (domain.outer[j] if domain.outer is not None else None)
+    category, outer = domain.category(j), domain.outer_range(j)
     found: dict[str, Any] = {"feature": domain.labels[j]}
     if category is None:
         found |= {"lower": domain.lower[j], "upper": domain.upper[j]}

@@ -73,7 +73,10 @@ def _epsilons(s: Any) -> list[tuple[str, str]]:
         ("  the same noise read as", f"{s.epsilon_add_or_remove_one} (add-or-remove-one)"),
         ("", f"{s.epsilon_replace_one} (replace-one)"),
         ("epsilon in use", f"{s.epsilon_in_use} (after rounding down)"),
-        ("delta", f"{s.delta}; N 2^-60 for whoever can time answers (see remarks)" if s.counts == "keyed" else s.delta),
+        (
+            "delta",
+            f"{s.delta}; N 2^-60 for clients that time answers (see remarks)" if s.counts == "keyed" else s.delta,
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["RATE_BITS", "DiscreteLaplace", "check_rate", "rate_costing", "rate_from_json"]
+__all__ = ["RATE_BITS", "DiscreteLaplace", "PureMechanism", "more_words"]
 
 LEAST_RATE = Fraction(1, 2**30)  # noise past a billion rows would also leave the integers of 64 bits
 MOST_RATE = Fraction(2**20)  # no noise was ever seen at exp(-1048576)
@@ -42,39 +42,19 @@ def rate_costing(epsilon: Fraction, l1: int) -> Fraction:
     return Fraction(math.floor(wanted * 2**RATE_BITS), 2**RATE_BITS)
 
 
-def check_rate(rate: Fraction) -> None:
-    """Refuse a rate that ``rate_costing`` does not give."""
-    if not (LEAST_RATE <= rate <= MOST_RATE and (rate * 2**RATE_BITS).denominator == 1):
-        raise InvalidParameterError(f"rate must be a multiple of 2**-40 in 2**-30..2**20, got {rate}.")
-
-
-def rate_from_json(content: dict[str, Any]) -> Fraction:
-    """The rate that a file states."""
-    found = exact_number(content["rate"], digits=200)
-    if found is None:
-        raise bad("rate", "an exact number", content["rate"][:80])
-    return found
-
-
 @dataclass(frozen=True)
-class DiscreteLaplace:
-    """Two-sided geometric noise on integers. A release with it is purely (rate times L1 sensitivity)-differentially private.
-
-    >>> DiscreteLaplace.costing(Cost(Fraction(1, 3)), Sensitivity(1)).rate <= Fraction(1, 3)
-    True
-    """
+class PureMechanism:
+    """What mechanisms share whose releases are purely (rate times L1 sensitivity)-differentially private."""
 
     rate: Fraction
 
-    name: ClassVar[str] = "discrete-laplace"
-    words: ClassVar[str] = "discrete Laplace noise on integer counts, sampled exactly"
-
     def __post_init__(self) -> None:
-        check_rate(self.rate)
+        if not (LEAST_RATE <= self.rate <= MOST_RATE and (self.rate * 2**RATE_BITS).denominator == 1):
+            raise InvalidParameterError(f"rate must be a multiple of 2**-40 in 2**-30..2**20, got {self.rate}.")
 
     @classmethod
-    def costing(cls, cost: Cost, sensitivity: Sensitivity) -> DiscreteLaplace:
-        """The noise that makes a release of this sensitivity cost at most so much epsilon."""
+    def costing(cls, cost: Cost, sensitivity: Sensitivity) -> Self:
+        """The mechanism that makes releases of this sensitivity together cost at most so much epsilon."""
         return cls(rate_costing(cost.epsilon, sensitivity.l1))
 
     def cost(self, sensitivity: Sensitivity) -> Cost:
@@ -85,8 +65,23 @@ class DiscreteLaplace:
         return {"rate": str(self.rate)}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> DiscreteLaplace:
-        return cls(rate_from_json(content))
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        found = exact_number(content["rate"], digits=200)
+        if found is None:
+            raise bad("rate", "an exact number", content["rate"][:80])
+        return cls(found)
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace(PureMechanism):
+    """Two-sided geometric noise on integers. A release with it is purely (rate times L1 sensitivity)-differentially private.
+
+    >>> DiscreteLaplace.costing(Cost(Fraction(1, 3)), Sensitivity(1)).rate <= Fraction(1, 3)
+    True
+    """
+
+    name: ClassVar[str] = "discrete-laplace"
+    words: ClassVar[str] = "discrete Laplace noise on integer counts, sampled exactly"
 
     @property
     def rate_units(self) -> int:
@@ -107,7 +102,7 @@ class DiscreteLaplace:
         noise, words = np.empty(n, np.int64), np.empty(0, np.uint64)
         done, digits = 0, DIGITS
         while done < n:
-            words = _more(words, n - done + 64, source)
+            words = more_words(words, n - done + 64, source)
             done, used, why = guided_fill(guided_table(self.rate, digits), words, noise, done)
             words = words[used:]
             digits *= 2 if why == UNDECIDED else 1
@@ -118,7 +113,7 @@ class DiscreteLaplace:
         noise, words = np.empty(n, np.int64), np.empty(0, np.uint64)
         rate, done = np.uint64(self.rate_units), 0
         while done < n:
-            words = _more(words, 12 * (n - done) + 64, source)
+            words = more_words(words, 12 * (n - done) + 64, source)
             done, used = fill(rate, words, noise, done)
             words = words[used:]
         return noise
@@ -126,17 +121,13 @@ class DiscreteLaplace:
     # The law -------------------------------------------------------------------------------------------------------------
 
     def log_probability(self, value: int) -> float:
-        """Logarithm of P(noise = value)."""
-        rate = float(self.rate)
-        return math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate)) - abs(value) * rate
+        """Logarithm of P(noise = value).
 
-    def probability(self, value: int) -> float:
-        """P(noise = value).
-
-        >>> round(sum(DiscreteLaplace(Fraction(1)).probability(z) for z in range(-50, 51)), 12)
+        >>> round(sum(math.exp(DiscreteLaplace(Fraction(1)).log_probability(z)) for z in range(-50, 51)), 12)
         1.0
         """
-        return math.exp(self.log_probability(value))
+        rate = float(self.rate)
+        return math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate)) - abs(value) * rate
 
     def at_least(self, value: int) -> float:
         """P(noise >= value)."""
@@ -171,7 +162,8 @@ class DiscreteLaplace:
         return -np.log1p((half * sines) ** 2)
 
 
-def _more(words: NDArray[np.uint64], wanted: int, source: ByteSource) -> NDArray[np.uint64]:
+def more_words(words: NDArray[np.uint64], wanted: int, source: ByteSource) -> NDArray[np.uint64]:
+    """Words that a round did not use, and fresh ones after them."""
     fresh = np.frombuffer(source.read(8 * min(wanted, MOST_WORDS)), "<u8")
     return np.concatenate([words, fresh.astype(np.uint64, copy=False)])
 
@@ -180,7 +172,7 @@ def _more(words: NDArray[np.uint64], wanted: int, source: ByteSource) -> NDArray
 def _least_width(rate: Fraction, level: Fraction) -> int:
     """The least t with (t + 1) rate >= log(2 / ((1 - level) (1 + a))).
 
-    a = exp(-rate) is transcendental, so both sides are never equal, and with enough digits they can be told apart.
+    a = exp(-rate) is transcendental, so both sides are never equal, and with enough digits they can be distinguished.
     """
     digits, beyond = 60, 1 - level
     while True:

@@ -8,50 +8,27 @@ of length R, the choice is (rate R)-differentially private; docs/privacy.md prov
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import bad
 from dpoutlier.kernels.permute_and_flip import TABLE_ENDS, flip_coins
-from dpoutlier.noise.laplace import check_rate, rate_costing, rate_from_json
-from dpoutlier.noise.mechanism import Cost, Sensitivity
+from dpoutlier.noise.laplace import PureMechanism, more_words
 from dpoutlier.noise.sources import ByteSource
 
 __all__ = ["PermuteAndFlip", "permute_and_flip", "uniform_below"]
 
 LIMITS = 64  # a coin that needs more of them has a probability below exp(-64), and gets more
 WORDS_A_COIN = 4
-MOST_WORDS = 1 << 20  # read at a time
 
 
 @dataclass(frozen=True)
-class PermuteAndFlip:
-    """Choices at this rate. Purely (rate times the range of the changes of utility)-differentially private."""
-
-    rate: Fraction
+class PermuteAndFlip(PureMechanism):
+    """Choices at this rate: the sensitivity of a choice is the length of the range in which utilities change."""
 
     name: ClassVar[str] = "permute-and-flip"
-
-    def __post_init__(self) -> None:
-        check_rate(self.rate)
-
-    @classmethod
-    def costing(cls, cost: Cost, sensitivity: Sensitivity) -> "PermuteAndFlip":
-        """The choices that cost at most so much epsilon, if the ranges of all of them add up to this sensitivity."""
-        return cls(rate_costing(cost.epsilon, sensitivity.l1))
-
-    def cost(self, sensitivity: Sensitivity) -> Cost:
-        """Pure: delta is 0."""
-        return Cost(self.rate * sensitivity.l1)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"rate": str(self.rate)}
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> "PermuteAndFlip":
-        return cls(rate_from_json(content))
 
 
 def permute_and_flip(utilities: NDArray[np.int64], rate: Fraction, source: ByteSource) -> int:
@@ -98,9 +75,7 @@ def _flipped(gaps: NDArray[np.uint64], rate: Fraction, source: ByteSource) -> ND
     numerator, denominator = np.uint64(rate.numerator % 2**64), np.uint64(rate.denominator)
     done = 0
     while done < len(up):
-        wanted = min(WORDS_A_COIN * (len(up) - done) + 64, MOST_WORDS)
-        fresh = np.frombuffer(source.read(8 * wanted), "<u8").astype(np.uint64, copy=False)
-        words = np.concatenate([words, fresh])
+        words = more_words(words, WORDS_A_COIN * (len(up) - done) + 64, source)
         done, used, why = flip_coins(gaps, numerator, denominator, limits, words, up, done)
         words = words[used:]
         if why == TABLE_ENDS:

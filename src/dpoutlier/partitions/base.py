@@ -1,24 +1,25 @@
 """What counting, noise, counts, files and statements need to know of a partition, and all they may know."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import at_least_one, bad
-from dpoutlier.features.axes import MISSING, Axes, Axis, plain
+from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 
 __all__ = [
     "MOST_CELLS",
+    "Binned",
     "CellIds",
     "Coarser",
     "Partition",
     "absent_positions",
-    "bins_of_each",
     "cell_ids",
-    "cell_numbers",
-    "check_axes",
     "ids_below_64_bits",
 ]
 
@@ -41,11 +42,11 @@ class Coarser(NamedTuple):
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
-    """For each axis the position of missing values that have a cell past its bins; where there is none, past all positions."""
+    """For each axis the position of missing values that have a cell past its bins; if there is no such cell, past all positions."""
     return np.array([MISSING if axis.missing else MISSING + 1 for axis in axes], np.uint64)
 
 
-def bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]:
+def _bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]:
     """Bins of each feature, from one number for all of them or one for each; levels are bins, whatever the number."""
     n_features = len(axes)
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
@@ -56,13 +57,56 @@ def bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]:
     return tuple(axis.bins(wanted) for axis in axes)
 
 
-def check_axes(axes: Axes, bins: Sequence[int]) -> None:
-    """Axes and bins of a partition must belong together."""
-    if axes and (len(axes) != len(bins) or axes != plain(axes)):
-        raise bad("axes", "one for each feature, or none where all are plain", axes)
-    for axis, own in zip(axes, bins, strict=False):
-        if axis.levels not in {0, own}:
-            raise bad("bins", "the number of levels where a feature has levels", own)
+@dataclass(frozen=True)
+class Binned:
+    """What partitions share that cut each feature into bins of equal width."""
+
+    bins: tuple[int, ...]
+    axes: Axes = ()
+    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Cells along each feature: its bins, and one for missing values where it has that."""
+
+    name: ClassVar[str]
+    most_bins: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        for bins in self.bins:
+            at_least_one(self.most_bins, bins=bins)
+        if self.axes and (len(self.axes) != len(self.bins) or self.axes != plain(self.axes)):
+            raise bad("axes", "one for each feature, or none where all are plain", self.axes)
+        for bins, axis in self._features():
+            if axis.levels not in {0, bins}:
+                raise bad("bins", "the number of levels where a feature has levels", bins)
+        object.__setattr__(self, "sizes", tuple(bins + axis.missing for bins, axis in self._features()))
+
+    @classmethod
+    def of(cls, bins: Any, axes: Sequence[Axis]) -> Self:
+        """From one number of bins for all features, or one for each; where a feature has levels, they are its bins."""
+        return cls(_bins_of_each(bins, axes, cls.most_bins), plain(axes))
+
+    def _features(self) -> list[tuple[int, Axis]]:
+        return list(zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
+
+    @property
+    def brief(self) -> str:
+        return f"{max(self.bins)} bins each"
+
+    @property
+    def n_features(self) -> int:
+        return len(self.bins)
+
+    def merges(self) -> Iterator[tuple[int, int]]:
+        return iter(())
+
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
+        return iter(())
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        return cls(tuple(content["bins"]), axes_from_json(content))
 
 
 class Partition(Protocol):
@@ -128,8 +172,3 @@ def cell_ids(numbers: Any) -> CellIds:
     [[0, 5], [1, 7]]
     """
     return np.array([divmod(int(number), 2**64) for number in numbers], np.uint64).reshape(-1, 2)
-
-
-def cell_numbers(ids: CellIds) -> list[int]:
-    """Python integers from ids."""
-    return [(high << 64) | low for high, low in ids.reshape(-1, 2).tolist()]

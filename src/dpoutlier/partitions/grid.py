@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one
 from dpoutlier.exceptions import TooManyCellsError
-from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
+from dpoutlier.features.axes import Axis, each_axis
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.base import MOST_CELLS, CellIds, Coarser, absent_positions, bins_of_each, check_axes
+from dpoutlier.partitions.base import MOST_CELLS, Binned, CellIds, absent_positions
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -30,61 +29,34 @@ MOST_DEPTH = 64
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Binned):
     """A grid of ``prod(bins)`` cells over the unit cube (the paper prints d**b; it is b**d).
 
     >>> Grid((10, 10, 2)).n_cells
     200
     """
 
-    bins: tuple[int, ...]
-    axes: Axes = ()
-    sizes: tuple[int, ...] = field(init=False, repr=False, compare=False)
-    """Cells along each feature: its bins, and one for missing values where it has that."""
+    name: ClassVar[str] = "grid"
+    detail: ClassVar[str] = ""
+    cells_per_row: ClassVar[int] = 1
+    most_bins: ClassVar[int] = MOST_BINS
 
     def __post_init__(self) -> None:
-        n_cells = 1
-        check_axes(self.axes, self.bins)
-        for bins, axis in zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True):
-            n_cells *= at_least_one(MOST_BINS, bins=bins) + axis.missing
-            if n_cells > MOST_CELLS:
-                raise TooManyCellsError(
-                    f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be told "
-                    "apart. Use fewer bins or fewer features."
-                )
-        object.__setattr__(self, "sizes", tuple(b + axis.missing for b, axis in self._features()))
-
-    @classmethod
-    def of(cls, bins: Any, axes: Sequence[Axis]) -> Grid:
-        """A grid from one number of bins for all features, or one for each; where a feature has levels, they are its bins."""
-        return cls(bins_of_each(bins, axes, MOST_BINS), plain(axes))
-
-    @property
-    def name(self) -> str:
-        return "grid"
-
-    @property
-    def detail(self) -> str:
-        return ""
-
-    @property
-    def brief(self) -> str:
-        return f"{max(self.bins)} bins each"
-
-    @property
-    def n_features(self) -> int:
-        return len(self.bins)
+        super().__post_init__()
+        if any(n_cells > MOST_CELLS for n_cells in accumulate(self.sizes, mul)):
+            raise TooManyCellsError(
+                f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be "
+                "numbered. Use fewer bins or fewer features."
+            )
 
     @property
     def n_cells(self) -> int:
         return math.prod(self.sizes)
 
-    def _features(self) -> list[tuple[int, Axis]]:
-        return list(zip(self.bins, each_axis(self.axes, len(self.bins)), strict=True))
-
     @property
-    def cells_per_row(self) -> int:
-        return 1
+    def strides(self) -> list[int]:
+        """What one cell more of each feature adds to a cell's number."""
+        return list(accumulate(self.sizes[:0:-1], mul, initial=1))[::-1]
 
     @property
     def unit(self) -> int:
@@ -158,19 +130,6 @@ class Grid:
         """What kernels read."""
         return _arrays(self)
 
-    def merges(self) -> Iterator[tuple[int, int]]:
-        return iter(())
-
-    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
-        return iter(())
-
-    def to_json(self) -> dict[str, Any]:
-        return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
-
-    @classmethod
-    def from_json(cls, content: dict[str, Any]) -> Grid:
-        return cls(tuple(content["bins"]), axes_from_json(content))
-
 
 def _has_jumps(bins: int, axis: Axis) -> bool:
     """Whether a step along this feature can be as long as the cube's edge."""
@@ -181,7 +140,6 @@ def _has_jumps(bins: int, axis: Axis) -> bool:
 def _arrays(grid: Grid) -> GridArrays:
     bins, unit, axes = np.array(grid.bins, np.int64), grid.unit, each_axis(grid.axes, len(grid.bins))
     unordered = np.array([axis.unordered for axis in axes])
-    strides = list(accumulate(grid.sizes[:0:-1], mul, initial=1))[::-1]
     width = np.where(unordered, 2**32, 2**32 // bins + 1)
     jumps = any(_has_jumps(b, axis) for b, axis in zip(grid.bins, axes, strict=True))
     return GridArrays(
@@ -196,8 +154,8 @@ def _arrays(grid: Grid) -> GridArrays:
         narrowest=int(width[bins > 1].min(initial=2**32)),
         widest=int(max(width.max(), 2**32 if jumps else 0)),
         inverse=1 / (2.0 * bins),
-        low=np.array([stride % 2**64 for stride in strides], np.uint64),
-        high=np.array([(stride >> 64) % 2**64 for stride in strides], np.uint64),
+        low=np.array([stride % 2**64 for stride in grid.strides], np.uint64),
+        high=np.array([(stride >> 64) % 2**64 for stride in grid.strides], np.uint64),
         wide=grid.n_cells > 2**64,
     )
 

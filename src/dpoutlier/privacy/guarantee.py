@@ -84,7 +84,9 @@ def as_epsilon(value: Any) -> Fraction | None:
     if exact is None or exact <= 0:
         raise bad("epsilon", "a positive number", value, remedy)
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
-        raise bad("epsilon", "a positive number between 1e-12 and 1e9", value, "Outside of that it means nothing.")
+        raise bad(
+            "epsilon", "a positive number between 1e-12 and 1e9", value, "Values outside this range are not supported."
+        )
     return exact
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -56,20 +56,15 @@ class LogCounts:
         f, in units of 1 / UNIT rows.
     """
 
+    name: ClassVar[str] = "log-counts"
+    continuous: ClassVar[bool] = True
+
     soft: bool = False
     floor: int = UNIT // 2
 
     def __post_init__(self) -> None:
         true_or_false(soft=self.soft)
         at_least_one(2**52, floor=self.floor)
-
-    @property
-    def name(self) -> str:
-        return "log-counts"
-
-    @property
-    def continuous(self) -> bool:
-        return True
 
     def suits(self, partition: Partition) -> bool:
         return partition.n_cells <= MOST_CELLS and not isinstance(partition, Grid)

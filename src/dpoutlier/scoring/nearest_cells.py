@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -71,6 +71,9 @@ class NearestCells:
         the last cell.
     """
 
+    name: ClassVar[str] = "nearest-cells"
+    continuous: ClassVar[bool] = False
+
     k: int = 10
     weighted: bool = False
     distance: str = "cell"
@@ -90,14 +93,6 @@ class NearestCells:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def name(self) -> str:
-        return "nearest-cells"
-
-    @property
-    def continuous(self) -> bool:
-        return False
 
     def suits(self, partition: Partition) -> bool:
         return isinstance(partition, Grid)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,10 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
         if is_frame(table):
             frame = _frame(table)
             each = _levels_of(domain, len(frame.columns))
-            return [_series(frame[:, j]) if own is None else _series_codes(frame[:, j], own) for j, own in each]
+            return [
+                _series(frame[:, j]) if own is None else _mapped(frame[:, j], partial(_level, own), np.float64)
+                for j, own in each
+            ]
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
         return [_values(array[:, j]) if own is None else level_positions(array[:, j].tolist(), own) for j, own in each]
@@ -303,10 +307,6 @@ def _series(series: nw.Series[Any]) -> NDArray[np.float64]:
     return _parsed(_objects(series))
 
 
-def _series_codes(series: nw.Series[Any], category: Category) -> NDArray[np.float64]:
-    return _mapped(series, lambda value: _middle(category.code(value)), np.float64)
-
-
 def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) -> NDArray[Any]:
     """A function of each value, called once for equal ones where the column's type makes that possible."""
     try:
@@ -409,17 +409,18 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
 def level_positions(values: Sequence[Any], category: Category) -> NDArray[np.float64]:
     """Level i as ``i + 1/2``; NaN for a missing value, and for one that is no level."""
     if set(map(type, values)) <= {str, NoneType}:  # equal texts are of one level, which need not hold of 1 and True
-        known = {value: _middle(category.code(value)) for value in set(values)}
+        known = {value: _level(category, value) for value in set(values)}
         return np.array([known[value] for value in values], np.float64)
-    return np.array([_middle(category.code(value)) for value in values], np.float64)
+    return np.array([_level(category, value) for value in values], np.float64)
 
 
 def _parsed(values: list[Any]) -> NDArray[np.float64]:
     return np.array([_number(value) for value in values], np.float64)
 
 
-def _middle(code: int | None) -> float:
-    """Where a level lies in its feature's bounds."""
+def _level(category: Category, value: Any) -> float:
+    """Where the level of a value lies in its feature's bounds."""
+    code = category.code(value)
     return np.nan if code is None else code + 0.5
 
 

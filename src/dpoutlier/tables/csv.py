@@ -40,20 +40,19 @@ class CsvTable(FileTable):
     ----------
     paths : sequence of Path
     names : sequence of str, optional
-        The columns; those of the first file unless told, and then every file must have the same.
+        The columns; default: those of the first file, and then every file must have the same.
     person : str, optional
-        The column that tells people apart.
+        The column that identifies people.
     """
 
     def __init__(self, paths: Sequence[Path], names: Sequence[str] | None = None, person: str | None = None) -> None:
         self.paths, self.person = list(paths), person
         headers = [csv_header(path) for path in self.paths]
-        if names is None:
-            for path, found in zip(self.paths, headers, strict=True):
-                check_csv_names(path, found)
         self.names = list(headers[0] if names is None else names)
         for path, found in zip(self.paths, headers, strict=True):
-            check_columns(path, found, self.names, show=False)
+            if names is None:
+                check_csv_names(path, found)
+            check_columns(path, found, self.names, show=False, once=self.names)
             if names is None and len(found) != len(self.names):
                 raise InvalidParameterError(
                     f"{path} and {self.paths[0]} have not the same columns. Give bounds by name, for the columns that all "
@@ -155,7 +154,7 @@ class _BoundedLines:
     def __init__(self, lines: Iterable[str], most_commas: int) -> None:
         self.lines, self.most_commas = enumerate(lines, 1), most_commas
         self.commas = 0
-        """In the record so far; whoever reads records sets it back."""
+        """In the record so far; the reader of records resets it."""
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:
@@ -206,8 +205,10 @@ _UNLIKELY: dict[str, Callable[[str], object]] = {
 """What is hardly ever a column name. The first column is exempt: a column of row numbers often has no name."""
 
 
-def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool) -> None:
-    """The wanted columns must be there, once each. What else the header says is shown for points only."""
+def check_columns(
+    path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool, once: Sequence[str] | None = None
+) -> None:
+    """The wanted columns must be there, and those of ``once`` only once (default: all). ``show`` the others if they are public."""
     known = Counter(found)
     absent = [name for name in wanted if name not in known]
     if absent:
@@ -219,7 +220,7 @@ def check_columns(path: Path, found: Sequence[str], wanted: Sequence[str], *, sh
         raise InvalidParameterError(
             f"{path} has no column {', '.join(map(repr, absent))}, which the features or person name.{hint}"
         )
-    doubled = sorted({name for name in (found if show else wanted) if known[name] > 1})
+    doubled = sorted({name for name in (found if once is None else once) if known[name] > 1})
     if doubled:
         raise InvalidParameterError(f"{path} has more than one column named {', '.join(map(repr, doubled))}.")
 

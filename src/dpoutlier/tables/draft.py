@@ -37,7 +37,7 @@ HEAD = """\
 #
 # Everything in this file is published with every model that is fitted with it. Ranges and levels must come from knowledge of
 # the features or from a public sample, NEVER from the reference rows: the smallest and the largest value that occur there are
-# two people's values, and a rare level is one person's. Whoever drafts this file from reference rows breaks the guarantee.
+# two people's values, and a rare level is one person's. A draft from reference rows breaks the guarantee.
 #
 """
 FROM_SAMPLE = """\
@@ -50,7 +50,7 @@ FROM_SCHEMA = """\
 #   age = [0, 120]                                             a number
 #   sex = {{levels = ["f", "m"]}}                                levels; others have a level "other" of their own
 #   stage = {{levels = [1, 2, 3, 4], ordered = true}}            levels in an order
-#   income = {{outer = [0, 1e6], share = 0.1}}                   a range to be bought with a share of epsilon
+#   income = {{outer = [0, 1e6], share = 0.1}}                   a range to be estimated with a share of epsilon
 """
 NO_DATE = "dates and times are no features: make it a number, such as days since some event"
 RANGE, LEVELS = "[lower, upper]", '{levels = ["...", "..."]}'
@@ -209,7 +209,7 @@ def _of_texts(name: str, texts: Counter[str], gaps: int, missing: str) -> Drafte
     few = len(texts) <= MOST_TEXTS or (len(texts) <= MANY_TEXTS and total >= OFTEN * len(texts))
     if not few or not readable or (2 * len(texts) > total > 3):
         why = f"{_many(len(texts), 'different text')} in {_many(total, 'value')}: an identifier or free text, left out"
-        return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it tells people apart: fit --person")
+        return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it identifies people: fit --person")
     unknown = sorted(text for text in texts if text.lower() in ABSENT)
     levels, cell = [_quoted(text) for text in sorted(texts)], _cell(missing, gaps)
     if sorted(text.lower() for text in texts) == ["false", "true"]:
@@ -235,7 +235,7 @@ def _of_numbers(
         why = f"{_number(low)} in the whole sample: what else may it be?"
         return Drafted(name, "number", RANGE, active=False, why=why)
     if whole and len(found) == total == high - low + 1 and total > MOST_NUMBERS:
-        why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it tells people apart:"
+        why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it identifies people:"
         return Drafted(name, "number", RANGE, active=False, why=f"{why} fit --person")
     if whole and not no_numbers and len(found) <= MOST_NUMBERS and total >= 2 * len(found):
         entry = _levels(map(_number, found), cell=_cell(missing, gaps))
@@ -291,7 +291,7 @@ def _levels(levels: Iterable[str], *more: str, cell: str) -> str:
 
 
 def _checked(line: Drafted) -> Drafted:
-    """A column whose name no feature may have is none."""
+    """Leave out a column whose name a feature cannot have."""
     if line.name.isprintable() and len(line.name) <= LONGEST_NAME:
         return line
     why = f"a feature's name must be printable text of at most {LONGEST_NAME} characters: rename the column"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.tables.batched import FileTable, ahead, not_a_number, rows_of_a_batch, type_text
+from dpoutlier.tables.csv import check_columns
 from dpoutlier.tables.paths import files_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class ParquetTable(FileTable):
         first = next(iter(schemas.values()))
         self.names = list(first.names if names is None else names)
         for path, schema in schemas.items():
-            _check_columns(path, schema, self.names)
+            check_columns(path, schema.names, self.names, show=True, once=self.names)
             if names is None and set(schema.names) != set(self.names):
                 more = next(name for name in schema.names if name not in self.names)
                 raise InvalidParameterError(
@@ -95,18 +95,6 @@ def parquet_schema(path: Path) -> pa.Schema:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError):
         raise InvalidParameterError(f"{path} is not a Parquet file, or it is damaged.") from None
-
-
-def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
-    times = Counter(schema.names)
-    for name in names:
-        if times[name] == 0:
-            raise InvalidParameterError(
-                f"{path} has no column {name!r}, which the features or person name. Its columns are: "
-                f"{', '.join(map(repr, schema.names))}."
-            )
-        if times[name] > 1:
-            raise InvalidParameterError(f"{path} has more than one column named {name!r}.")
 
 
 def types_of(schema: pa.Schema, names: Sequence[str]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def kept_frame(frame: nw.LazyFrame[Any], domain: Domain, person: str, kind: Any,
     who, valid = _identity(person, kind)
     named = frame.select(*names, who.alias("who"), valid.alias("valid"), *_places(domain), *_order(domain))
     named = named.filter(nw.col("valid"))
-    n_places = domain.n_features + len(domain.bought)
+    n_places = domain.n_features + len(domain.estimated)
     keyed = named.with_columns(*(_key(i, n_places) for i in (0, 1)), nw.lit(1).alias("one"))
     order = ["key0", "key1", *(f"o{j}" for j in range(domain.n_features))]
     place = nw.col("one").cum_sum().over("who", order_by=order)
@@ -60,7 +60,7 @@ def _order(domain: Domain) -> list[nw.Expr]:
 
 def _places(domain: Domain) -> list[nw.Expr]:
     """What the key of a row is made of, as in ``people.places_of``."""
-    digits = [_digits(nw.col(value(j))) for j in domain.bought]
+    digits = [_digits(nw.col(value(j))) for j in domain.estimated]
     return [*positions(domain), *(own.alias(position(domain.n_features + i)) for i, own in enumerate(digits))]
 
 

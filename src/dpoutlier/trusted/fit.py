@@ -14,9 +14,8 @@ from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, noise_charge
+from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge_for
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import Charge
@@ -24,7 +23,7 @@ from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.open import open_reference
-from dpoutlier.trusted.quantiles import buy_bounds, widened
+from dpoutlier.trusted.quantiles import choose_quantiles, widened
 from dpoutlier.trusted.queries import Readings
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
@@ -48,7 +47,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         n_rows_hint, count_paid = _estimate_row_count(rows, plan, source)
         partition = _partition_for_estimate(plan, n_rows_hint)
     domain, bounds_paid = _choose_bounds(rows, plan, source)
-    rows = rows.with_domain(domain) if plan.domain.bought else rows
+    rows = rows.with_domain(domain) if plan.domain.estimated else rows
     counts, paid = _release_counts(rows.counts(partition, plan.n_jobs), partition, plan, source)
     model = Model(
         detector=plan.detector,
@@ -91,27 +90,27 @@ def _is_dense(partition: Partition, plan: Plan) -> bool:
     return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
 
 
-def _charge_for_counts(partition: Partition, plan: Plan) -> tuple[Charge, Noise] | None:
+def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
     """None: without noise, and free."""
     cost = plan.cost_of_counts
     if cost is None:
         return None
-    paid, noise = noise_charge("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
-    if not _is_dense(partition, plan) and not isinstance(noise, DiscreteLaplace):
+    paid = charge_for("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
+    if not _is_dense(partition, plan) and not isinstance(paid.mechanism, DiscreteLaplace):
         raise InvalidParameterError(
             f"keyed and sparse counts have discrete Laplace noise, and delta={plan.guarantee.delta} asks for another. Leave delta "
             f"out, or use few enough cells for counts='dense' (at most {MOST_DENSE_CELLS:,})."
         )
-    return paid, noise
+    return paid
 
 
 def _release_counts(
     exact: Counts, partition: Partition, plan: Plan, source: ByteSource
 ) -> tuple[NoisyCounts, Charge | None]:
-    charged = _charge_for_counts(partition, plan)
-    if charged is None:
+    paid = _charge_for_counts(partition, plan)
+    if paid is None:
         return ExactCounts(exact.ids, exact.counts), None
-    paid, noise = charged
+    noise = paid.noise
     if _is_dense(partition, plan):
         return release_dense(exact, partition.n_cells, noise, source), paid
     assert isinstance(noise, DiscreteLaplace)
@@ -127,8 +126,8 @@ def _release_small(
     """Release a short vector in which a row counts once. No charge where nothing is private."""  # (P6)
     if plan.guarantee.epsilon is None:
         return exact, None
-    paid, noise = noise_charge(purpose, plan.part(share), plan.guarantee.sensitivity())
-    return release_vector(exact, noise, source), paid
+    paid = charge_for(purpose, plan.part(share), plan.guarantee.sensitivity())
+    return release_vector(exact, paid.noise, source), paid
 
 
 def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:
@@ -139,12 +138,12 @@ def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple
 
 def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, Charge | None]:
     """The domain with bounds for the features that have none yet, and what they cost."""
-    outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair is not None}
+    outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair}
     if not outer:
         return plan.domain, None
     counts = rows.edge_counts(outer)
     paid = plan.charge_for_bounds()
-    pairs = buy_bounds(counts, None if paid is None else paid.rate, source)
+    pairs = choose_quantiles(counts, None if paid is None else paid.rate, source)
     bounds = {j: widened(*pair, outer[j]) for j, pair in zip(outer, pairs, strict=True)}
     return plan.domain.with_bounds(bounds), paid
 

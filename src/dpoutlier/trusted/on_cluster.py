@@ -21,7 +21,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain, Pair
 from dpoutlier.model.model import Model
 from dpoutlier.model.plan import Plan
-from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.base import Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.trusted.counts import Counts
@@ -38,12 +38,12 @@ KEY = ["part", "high", "low"]
 
 def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
     """Refuse a plan that needs dpoutlier on the workers if it is not there. No row is read."""
-    purpose = "to buy bounds" if plan.domain.bought else "a threshold (target_fpr)"
-    needed = bool(plan.domain.bought) or plan.target_fpr is not None
+    purpose = "private bounds (PrivateBounds)" if plan.domain.estimated else "a threshold (target_fpr)"
+    needed = bool(plan.domain.estimated) or plan.target_fpr is not None
     if needed and not engine.workers_have(frame, "dpoutlier"):
         raise InvalidParameterError(
-            f"{purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. {engine.how_to_install}, or "
-            "leave that out."
+            f"a fit with {purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. "
+            f"{engine.how_to_install}, or leave that out."
         )
 
 
@@ -114,19 +114,13 @@ def _counts(partition: Partition, rows: Readings) -> pa.Table:
 
 def _edge_counts(outer: dict[int, Pair], rows: Readings) -> pa.Table:
     found = rows.edge_counts(outer)
-    parts = []
-    for i in range(len(outer)):
-        n = found.between(i)
-        at = np.flatnonzero(n)
-        parts.append(_numbered(i, at, n[at]))
-    return pa.concat_tables(parts)
+    return pa.concat_tables([_nonzero(i, found.between(i)) for i in range(len(outer))])
 
 
 def _score_counts(model: Model, levels: NDArray[np.float64], rows: Readings) -> pa.Table:
-    n = rows.score_counts(model, levels, 1)
+    return _nonzero(0, rows.score_counts(model, levels, 1))
+
+
+def _nonzero(part: int, n: NDArray[np.int64]) -> pa.Table:
     at = np.flatnonzero(n)
-    return _numbered(0, at, n[at])
-
-
-def _numbered(part: int, at: NDArray[np.int64], n: NDArray[np.int64]) -> pa.Table:
-    return _table(np.full(len(at), part), np.stack([np.zeros_like(at), at], axis=-1).astype(np.uint64), n)
+    return _table(np.full(len(at), part), ids_below_64_bits(at), n[at])

@@ -19,7 +19,7 @@ class Block(NamedTuple):
     ids: NDArray[np.int64]
     """A number for the person of each; negative for rows without an id."""
     places: NDArray[np.uint32]
-    """What the key of a row is made of: positions, and of features whose bounds are bought the 32 bits after the point too."""
+    """What the key of a row is made of: positions, and of features with private bounds the 32 bits after the point too."""
     values: NDArray[np.float64]
     """All that the fit will ever know of a row."""
 
@@ -35,10 +35,12 @@ def factors(n_places: int) -> NDArray[np.uint64]:
     return (np.frombuffer(words, "<u8") % PRIME).reshape(2, n_places + 1)
 
 
-def places_of(values: NDArray[np.float64], positions: NDArray[np.uint32], bought: Sequence[int]) -> NDArray[np.uint32]:
+def places_of(
+    values: NDArray[np.float64], positions: NDArray[np.uint32], estimated: Sequence[int]
+) -> NDArray[np.uint32]:
     """What keys are made of. Within a wide outer range many rows share a position, so their digits after the point count too."""
     with np.errstate(invalid="ignore"):
-        parts = values[:, list(bought)] - np.floor(values[:, list(bought)])
+        parts = values[:, list(estimated)] - np.floor(values[:, list(estimated)])
     digits = np.floor(np.nan_to_num(parts) * 2.0**32).clip(0, 2.0**32 - 1).astype(np.uint32)
     return np.concatenate([positions, digits], axis=1)
 

@@ -1,4 +1,4 @@
-"""Bounds bought from the rows: private quantiles on a public lattice within a wide public range.
+"""Bounds estimated from the rows: private quantiles on a public lattice within a wide public range.
 
 docs/private-bounds.md says what was chosen here and why; docs/privacy.md, "Choosing bounds", proves what it costs.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.features import lattice
+from dpoutlier.features.domain import Pair
 from dpoutlier.kernels.edges import SHIFT, Guide, count_between
 from dpoutlier.noise.permute_and_flip import permute_and_flip
 from dpoutlier.noise.sources import ByteSource
@@ -24,8 +25,8 @@ __all__ = [
     "LOW",
     "WIDENING",
     "EdgeCounts",
-    "buy_bounds",
     "candidates",
+    "choose_quantiles",
     "spread",
     "utilities",
     "widened",
@@ -40,11 +41,9 @@ OCTAVES = 40  # below the larger end of the outer range
 LEAST_EXPONENT = -900  # a bin below that would be too narrow for bounds
 BLOCK = 2**15
 
-Outer = tuple[float, float]
-
 
 @lru_cache(maxsize=64)
-def candidates(outer: Outer) -> NDArray[np.float64]:
+def candidates(outer: Pair) -> NDArray[np.float64]:
     """Edges of the bins that are chosen from, ascending, the first and the last being those of the outer range. Public.
 
     Steps of the same length serve where the outer range is about right; floats of few bits, where it is far too wide.
@@ -64,7 +63,7 @@ def candidates(outer: Outer) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=64)
-def _guide(outer: Outer) -> Guide:
+def _guide(outer: Pair) -> Guide:
     edges = candidates(outer)
     magnitudes = np.abs(edges[edges != 0.0])
     keys = [int(value.view(np.int64)) >> SHIFT for value in (magnitudes.min(), magnitudes.max())]
@@ -87,7 +86,7 @@ class EdgeCounts:
     (1, 3)
     """
 
-    def __init__(self, outer: Sequence[Outer]) -> None:
+    def __init__(self, outer: Sequence[Pair]) -> None:
         self.outer = [(float(lower), float(upper)) for lower, upper in outer]
         self._edges = [(candidates(one), _guide(one)) for one in self.outer]
         self._counts = [np.zeros(len(edges) - 1, np.int64) for edges, _ in self._edges]
@@ -134,20 +133,20 @@ def spread(quantile: Fraction) -> int:
     return b * max(a, b - a)
 
 
-def buy_bounds(
+def choose_quantiles(
     counts: EdgeCounts, rate: Fraction | None, source: ByteSource, low: Fraction = LOW, high: Fraction = HIGH
-) -> list[Outer]:
+) -> list[Pair]:
     """For each feature the lower edge of the bin chosen for ``low``, and the upper edge of the one chosen for ``high``.
 
     Each of the two choices costs ``rate`` for each row that comes or goes. Without a rate nothing is private:
     the best bins, and the outermost of equally good ones.
     """
-    return [_buy_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]
+    return [_choose_pair(counts, feature, rate, source, low, high) for feature in range(len(counts.outer))]
 
 
-def _buy_pair(
+def _choose_pair(
     counts: EdgeCounts, feature: int, rate: Fraction | None, source: ByteSource, low: Fraction, high: Fraction
-) -> Outer:
+) -> Pair:
     edges, below, above = candidates(counts.outer[feature]), counts.below(feature), counts.above(feature)
     chosen = []
     for side, quantile in ((0, low), (-1, high)):
@@ -160,8 +159,8 @@ def _buy_pair(
     return float(edges[min(chosen)]), float(edges[max(chosen) + 1])  # in this order also where noise has turned them
 
 
-def widened(lower: float, upper: float, outer: Outer, by: float = WIDENING) -> Outer:
-    """Bounds from bought edges: wider by a multiple of their width on both sides, within the outer range. Public to public.
+def widened(lower: float, upper: float, outer: Pair, by: float = WIDENING) -> Pair:
+    """Bounds from private edges: wider by a multiple of their width on both sides, within the outer range. Public to public.
 
     >>> widened(50.0, 60.0, (0.0, 70.0))
     (20.0, 70.0)

@@ -104,7 +104,7 @@ def read_reference(
         for part in parts:
             rows = Rows(tables.values(tables.without(part, person), None if are_values else domain), domain)
             values = np.column_stack([column.astype(np.float64) for column in rows.columns])
-            yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.bought), values)
+            yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.estimated), values)
 
     kept = in_silence(lambda: kept_rows(blocks, rows_per_person))
     return Reference(tables.without(reference, person), domain, kept, are_values=are_values)

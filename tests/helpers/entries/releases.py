@@ -18,7 +18,7 @@ from dpoutlier.trusted.quantiles import EdgeCounts
 
 __all__ = ["Release", "distance", "recorded_releases"]
 
-FUNCTIONS = ("release_dense", "release_keyed", "release_sparse", "release_vector", "buy_bounds", "ExactCounts")
+FUNCTIONS = ("release_dense", "release_keyed", "release_sparse", "release_vector", "choose_quantiles", "ExactCounts")
 """What ``trusted.fit`` calls for each release; exact counts are those of the twins, which promise nothing."""
 
 
@@ -40,9 +40,9 @@ def recorded_releases(earlier: list[Release] | None = None):
     found: list[Release] = []
     charged: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        make = fit.noise_charge
+        make = fit.charge_for
 
-        def noise_charge(purpose, cost, sensitivity):
+        def charge_for(purpose, cost, sensitivity):
             charged.append((purpose, sensitivity.l1))
             return make(purpose, cost, sensitivity)
 
@@ -52,7 +52,7 @@ def recorded_releases(earlier: list[Release] | None = None):
             charged.append(("bounds", plan.guarantee.sensitivity().l1))  # a row is counted once for each feature
             return choose(rows, plan, source)
 
-        patch.setattr(fit, "noise_charge", noise_charge)
+        patch.setattr(fit, "charge_for", charge_for)
         patch.setattr(fit, "_choose_bounds", choosing)
         for name in FUNCTIONS:
             patch.setattr(fit, name, _recording(name, getattr(fit, name), found, charged, earlier))

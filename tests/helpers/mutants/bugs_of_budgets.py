@@ -3,11 +3,11 @@
 from .patching import Patch
 from .planted_bug import (
     ALL_PARTS,
-    BOUGHT_BOUNDS,
     LEDGER_COSTS,
     LEDGER_FAULTS,
     LEDGER_FITS,
     LEDGER_PAID,
+    PRIVATE_BOUNDS,
     PlantedBug,
 )
 
@@ -41,7 +41,7 @@ BUGS = [
         function="Plan.cost_of_counts",
         old="self.bounds_share",
         new="0",
-        caught_by=BOUGHT_BOUNDS,
+        caught_by=PRIVATE_BOUNDS,
         seen="diffprivlib's linear regression centres X and y from one share of epsilon, as an open issue reports.",
         source="IBM/differential-privacy-library#104",
     ),

@@ -1,6 +1,6 @@
 """Planted bugs in what is read off the rows."""
 
-from .planted_bug import ALL_PARTS, BOUGHT_BOUNDS, EXACT, FIRST_BIN, LEDGER_FITS, PlantedBug
+from .planted_bug import ALL_PARTS, EXACT, FIRST_BIN, LEDGER_FITS, PRIVATE_BOUNDS, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -76,9 +76,9 @@ BUGS = [
         name="quantiles chosen without noise",
         summary="Private bounds are the exact quantiles of the rows.",
         function="_choose_bounds",
-        old="buy_bounds(counts, ..., source)",
-        new="buy_bounds(counts, None, source)",
-        caught_by=BOUGHT_BOUNDS,
+        old="choose_quantiles(counts, ..., source)",
+        new="choose_quantiles(counts, None, source)",
+        caught_by=PRIVATE_BOUNDS,
         seen="Two published PATE-GANs scale by the exact range of the data.",
         source="BorealisAI/private-data-generation#12; vanderschaarlab/mlforhealthlabpub#31",
     ),

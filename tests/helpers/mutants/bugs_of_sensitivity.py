@@ -1,6 +1,6 @@
 """Planted bugs in how much a row may change."""
 
-from .planted_bug import BOUGHT_BOUNDS, EXACT, PlantedBug
+from .planted_bug import EXACT, PRIVATE_BOUNDS, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -63,7 +63,7 @@ BUGS = [
         function="Plan.charge_for_bounds",
         old="QUANTILES",
         new="1",
-        caught_by=BOUGHT_BOUNDS,
+        caught_by=PRIVATE_BOUNDS,
         seen="diffprivlib's linear regression centres X and y from one share of epsilon, as an open issue reports.",
         source="IBM/differential-privacy-library#104",
     ),

@@ -43,8 +43,8 @@ LEDGER_COSTS, LEDGER_FITS = "tests/ledger/test_budgets.py", "tests/ledger/test_f
 LEDGER_PAID, LEDGER_FAULTS = "tests/ledger/test_paid.py", "tests/ledger/test_faults.py"
 LAW_OF_A_FIT = "tests/noise/test_laplace.py::test_what_a_fit_releases_has_the_noise_that_was_charged[grid]"
 ALL_PARTS = f"{EXACT}::test_all_parts_together_cost_at_most_epsilon[add-or-remove-one-1-forest]"
-BOUGHT_BOUNDS = (
-    "tests/detectors/test_real_tables.py::test_bought_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
+PRIVATE_BOUNDS = (
+    "tests/detectors/test_real_tables.py::test_private_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
     "[add-or-remove-one-1-marginals]"
 )
 NO_ROWS = "tests/cli/test_commands.py::test_a_header_without_a_line_end_is_a_file_of_no_rows"

@@ -8,7 +8,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
-from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, bounds_charge, noise_charge
+from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee
 
@@ -16,22 +16,22 @@ __all__ = ["check_charges", "check_epsilon"]
 
 
 def check_charges(model: Model) -> None:
-    """What was bought must be what is promised, to the last digit."""
+    """What was charged must be what is promised, to the last digit."""
     histogram = model.score_histogram
     paid = {charge.purpose: charge.mechanism for charge in model.charges}
     if model.merged is None:
-        n_bought = len(model.domain.bought)
-        _check_bought(
-            model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_bought=n_bought
+        n_private = len(model.domain.estimated)
+        _check_fit(
+            model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_private=n_private
         )
         if "number of rows" in paid and model.n_rows_hint is None:
-            raise ModelFileError("the number of rows in the model file was not bought as this format does.")
+            raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
         rate = paid["counts"].rate if "counts" in paid else None
     else:
         _check_merged(model, model.merged)
         rate = model.merged.rate
     if histogram is not None and histogram.noise != paid.get("threshold"):
-        raise ModelFileError("the threshold of the model file was not bought at the rate that it states.")
+        raise ModelFileError("the threshold of the model file was not estimated at the rate that it states.")
     if model.scorer != model.scorer.with_noise(rate):
         raise ModelFileError("the scoring rule of the model file is not that of its noise.")
     if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rate:
@@ -43,15 +43,15 @@ def _check_merged(model: Model, merged: Merged) -> None:
     for part in merged.parts:
         check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)
-        bought = {charge.purpose for charge in part.charges}
-        n_bought = _n_bought(part.charges, own, model.domain)
-        _check_bought(part.charges, own, model.partition, threshold="threshold" in bought, n_bought=n_bought)
+        estimated = {charge.purpose for charge in part.charges}
+        n_private = _n_private(part.charges, own, model.domain)
+        _check_fit(part.charges, own, model.partition, threshold="threshold" in estimated, n_private=n_private)
     if model.charges != merged.charges:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:
         raise ModelFileError("the epsilon of the model file is not that of its parts together.")
     if (
-        model.domain.bought
+        model.domain.estimated
         or not model.publishable
         or model.n_rows_hint is not None
         or model.score_histogram is not None
@@ -59,41 +59,37 @@ def _check_merged(model: Model, merged: Merged) -> None:
         raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
 
 
-def _n_bought(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
-    """For how many features a part of a merge bought bounds: what its charge says, if so many there are."""
+def _n_private(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
+    """For how many features a part of a merge estimated bounds: what its charge says, if so many there are."""
     paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == "bounds"]
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
     return min(paid[0] // guarantee.sensitivity(QUANTILES).l1, numbers) if paid else 0
 
 
-def _check_bought(
+def _check_fit(
     charges: tuple[Charge, ...],
     guarantee: Guarantee,
     partition: Partition,
     *,
     threshold: bool,
-    n_bought: int,
+    n_private: int,
 ) -> None:
     """The charges of one fit must follow from its guarantee."""
-    bought = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
+    estimated = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
     expected = [] if guarantee.epsilon is None else ["counts"]
     if guarantee.epsilon is not None:
-        first = ["number of rows"] * bool(bought) + ["bounds"] * bool(n_bought)
+        first = ["number of rows"] * bool(estimated) + ["bounds"] * bool(n_private)
         expected = [*first, *expected, *["threshold"] * threshold]
     if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
-    if bought and bought != [(guarantee.epsilon or 0) * ROW_COUNT_SHARE]:
-        raise ModelFileError("the number of rows in the model file was not bought as this format does.")
+    if estimated and estimated != [(guarantee.epsilon or 0) * ROW_COUNT_SHARE]:
+        raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
-    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_bought}
+    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_private}
     for charge in charges:
         sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), guarantee.cost_of(charge.epsilon)
-        if charge.purpose == "bounds":
-            wanted = bounds_charge(cost, sensitivity)
-        else:
-            wanted, _ = noise_charge(charge.purpose, cost, sensitivity)
-        if charge != wanted:
+        if charge != charge_for(charge.purpose, cost, sensitivity):
             raise ModelFileError(
                 f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
             )

@@ -27,7 +27,6 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
     domain = _domain(content["domain"])
     partition, scorer = partition_from_json(content["partition"]), scorer_from_json(content["scorer"])
     check_features(partition, domain)
-    guarantee = _guarantee(content["guarantee"])
     threshold = float(expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
     return Model(
         detector=str(content["detector"]),
@@ -35,7 +34,7 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
         partition=partition,
         scorer=scorer,
         counts=counts_of(content["counts"], arrays, partition),
-        guarantee=guarantee,
+        guarantee=_guarantee(content["guarantee"]),
         charges=_charges(content["charges"], guarantee),
         n_rows_hint=None if content["n_hint"] is None else at_least_one(n_rows_hint=content["n_hint"]),
         score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous),
@@ -130,7 +129,7 @@ def content_of(model: Model) -> dict[str, Any]:
 
 
 def _receipt_content(charged: Model | Part) -> dict[str, Any]:
-    """No key where nobody keeps a ledger."""
+    """No key without a ledger."""
     return {} if charged.receipt is None else {"receipt": charged.receipt.to_json()}
 
 
