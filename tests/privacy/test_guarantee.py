@@ -68,7 +68,7 @@ def test_numpy_integers_do_not_wrap_around(number):
     guarantee = Guarantee(Fraction(1), "replace-one", rows_per_person=number)
     assert guarantee.sensitivity().l1 == 2 * int(number)
     assert type(guarantee.rows_per_person) is int
-    assert sensitivity(Neighbours.REPLACE_ONE, number).l1 == 2 * int(number)
+    assert sensitivity(Neighbours.REPLACE_ONE, number) == (2 * int(number), int(number))
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_bounds_have_no_noise_on_rows():
 
 
 def test_the_sensitivity_counts_cells_rows_and_relations():
-    assert sensitivity(Neighbours.ADD_OR_REMOVE_ONE, rows_per_person=3, cells_per_row=8).l1 == 24
-    assert sensitivity(Neighbours.REPLACE_ONE, rows_per_person=3, cells_per_row=8).l1 == 48
+    assert sensitivity(Neighbours.ADD_OR_REMOVE_ONE, rows_per_person=3, cells_per_row=8) == (24, 3)
+    assert sensitivity(Neighbours.REPLACE_ONE, rows_per_person=3, cells_per_row=8) == (48, 3)
 
 
 @pytest.mark.parametrize("arguments", [{"neighbours": "swap"}, {"rows_per_person": 0}, {"rows_per_person": 1.5}])

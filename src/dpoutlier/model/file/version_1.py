@@ -28,13 +28,14 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
     partition, scorer = partition_from_json(content["partition"]), scorer_from_json(content["scorer"])
     check_features(partition, domain)
     threshold = float(expect(arrays, "threshold", "<f8", (1,))[0]) if "threshold" in arrays else None
+    guarantee = _guarantee(content["guarantee"])
     return Model(
         detector=str(content["detector"]),
         domain=domain,
         partition=partition,
         scorer=scorer,
         counts=counts_of(content["counts"], arrays, partition),
-        guarantee=_guarantee(content["guarantee"]),
+        guarantee=guarantee,
         charges=_charges(content["charges"], guarantee),
         n_rows_hint=None if content["n_hint"] is None else at_least_one(n_rows_hint=content["n_hint"]),
         score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous),
