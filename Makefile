@@ -43,11 +43,8 @@ tests: $(READY) ## the fast tests
 
 test: lint types contracts tests ## lint, types, contracts and the fast tests
 
-PROOFS := tests/audit tests/mutants tests/entries tests/attacks tests/fuzz
-
 slow: $(READY) ## the tests marked slow
-	$(BIN)/python -m pytest -q -m slow $(PROOFS:%=--ignore=%)
-	$(BIN)/python -m pytest -q -n 2 -m slow $(PROOFS)
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 audit: epsilon mutants attacks entries fuzz ## all that tries to refute the promise, within half an hour: audit/audit.html, attacks/
 

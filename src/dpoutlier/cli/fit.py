@@ -201,11 +201,12 @@ def _report_failure(book: "Ledger | None", output: Path) -> Iterator[None]:
 
 def _model_of(receipt: "Receipt", output: Path) -> str:
     """Whether the model of a charge is in its file. An older model may have the same name."""
-    from dpoutlier.model.file import load_model, targets  # noqa: PLC0415
+    from dpoutlier.detectors.read import read_model  # noqa: PLC0415
+    from dpoutlier.model.file import targets  # noqa: PLC0415
 
     for target in targets(output):
         with suppress(DpoutlierError):
-            if load_model(target, secret=True).receipt == receipt:
+            if read_model(target, secret=True).receipt == receipt:
                 return f"Its model is in {target}."
     return "No model was written."
 

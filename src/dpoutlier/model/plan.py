@@ -19,11 +19,16 @@ from dpoutlier.privacy.guarantee import Charge, Guarantee
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge_for"]
+__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge_for", "cost_of_part"]
 
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
 """Chosen for each feature with private bounds."""
+
+
+def cost_of_part(guarantee: Guarantee, epsilon: Fraction) -> Cost:
+    """What a part of a fit may cost that has this much of epsilon: the same share of delta."""
+    return Cost(epsilon, guarantee.delta * epsilon / guarantee.epsilon if guarantee.epsilon else Fraction(0))
 
 
 def charge_for(purpose: str, cost: Cost, sensitivity: Sensitivity) -> Charge:
@@ -76,7 +81,7 @@ class Plan:
     def part(self, share: Fraction) -> Cost:
         """What a share of the guarantee may cost."""
         assert self.guarantee.epsilon is not None
-        return self.guarantee.cost_of(self.guarantee.epsilon * share)
+        return cost_of_part(self.guarantee, self.guarantee.epsilon * share)
 
     def charge_for_bounds(self) -> Charge | None:
         """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""

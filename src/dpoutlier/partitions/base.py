@@ -95,8 +95,8 @@ class Binned:
     def n_features(self) -> int:
         return len(self.bins)
 
-    def merges(self) -> Iterator[tuple[int, int]]:
-        return iter(())
+    def merges(self) -> list[tuple[int, int]]:
+        return []
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
         return iter(())
@@ -148,7 +148,7 @@ class Partition(Protocol):
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
 
-    def merges(self) -> Iterator[tuple[int, int]]:
+    def merges(self) -> list[tuple[int, int]]:
         """``merged`` and ``among`` of all that ``coarser`` yields, in any order."""
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:

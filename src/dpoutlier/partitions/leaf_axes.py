@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpoutlier.kernels.leaves import LeafArrays
 
@@ -60,11 +61,23 @@ class Tree(NamedTuple):
 
     @property
     def n_leaves(self) -> int:
-        return math.prod(self.shape)
+        return math.prod(digit.size for digit in self.digits)
 
     def digits_of(self, feature: int) -> tuple[int, ...]:
         """Which digits a feature sets."""
         return tuple(at for at, digit in enumerate(self.digits) if digit.feature == feature)
+
+    def merges(self) -> list[tuple[int, int]]:
+        """For each feature how many leaves become one without it, and how many features there are. None of a single feature."""
+        n = len(self.axes)  # what is left without the only one is the number of all rows
+        return [(len(axis.adds), n) for axis in self.axes] if n > 1 else []
+
+    def coarser(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """For each of these features the count of each leaf without it."""
+        shape = self.shape
+        cube = counts.reshape(shape)
+        sums = [cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in self.axes if len(self.axes) > 1]
+        return [np.broadcast_to(each, shape).reshape(-1) for each in sums]
 
 
 def kernel_arrays(trees: Sequence[Tree]) -> LeafArrays:

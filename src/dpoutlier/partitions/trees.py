@@ -152,19 +152,14 @@ class Trees:
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
 
-    def merges(self) -> Iterator[tuple[int, int]]:
-        for axes in self.leaf_axes:
-            if len(axes) > 1:  # what is left without the only one is the number of all rows
-                yield from ((axis.size, len(axes)) for axis in axes)
+    def merges(self) -> list[tuple[int, int]]:
+        return [merge for tree in self.grown for merge in tree.merges()]
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
         for first, tree in zip(self.first.tolist(), self.grown, strict=True):
             cells = slice(first, first + tree.n_leaves)
-            cube = counts[cells].reshape(tree.shape)
-            for axis in tree.axes if len(tree.axes) > 1 else ():
-                sums = cube.sum(axis=tree.digits_of(axis.feature), keepdims=True)
-                merged = np.broadcast_to(sums, tree.shape).reshape(-1)
-                yield Coarser(cells, merged, axis.size, len(tree.axes))
+            for merged, sizes in zip(tree.coarser(counts[cells]), tree.merges(), strict=True):
+                yield Coarser(cells, merged, *sizes)
 
     def to_json(self) -> dict[str, Any]:
         return {

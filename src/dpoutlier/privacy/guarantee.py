@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, cast
 
 from dpoutlier._validate import at_least_one, bad, exact_number, one_of
-from dpoutlier.noise.mechanism import Cost, Mechanism, Noise, Sensitivity
+from dpoutlier.noise.mechanism import Mechanism, Noise, Sensitivity
 from dpoutlier.noise.registry import mechanism_from_json, mechanism_to_json
 
 __all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
@@ -186,10 +186,6 @@ class Guarantee:
     def private(self) -> bool:
         """Whether anything is guaranteed."""
         return self.epsilon is not None and not self.voided_by
-
-    def cost_of(self, epsilon: Fraction) -> Cost:
-        """What a part of the fit may cost that has this much of epsilon: the same share of delta."""
-        return Cost(epsilon, self.delta * epsilon / self.epsilon if self.epsilon else Fraction(0))
 
     def sensitivity(self, cells_per_row: int = 1) -> Sensitivity:
         """Compute the largest change of the counts between neighbouring data sets.

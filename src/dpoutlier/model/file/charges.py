@@ -8,7 +8,7 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
-from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for
+from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for, cost_of_part
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee
 
@@ -88,7 +88,7 @@ def _check_fit(
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
     own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_private}
     for charge in charges:
-        sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), guarantee.cost_of(charge.epsilon)
+        sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), cost_of_part(guarantee, charge.epsilon)
         if charge != charge_for(charge.purpose, cost, sensitivity):
             raise ModelFileError(
                 f"the charge for {charge.purpose} in the model file does not follow from its guarantee."
