@@ -150,7 +150,7 @@ def test_a_plan_reads_no_data(folder, monkeypatch):
     monkeypatch.setattr("dpoutlier.tables.files.file_table", pytest.fail)
     (folder / "reference.csv").unlink()
     output = run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5")
-    for text in ("forest", "marginals", "grid", "k-NN", "Would be fitted: DP", "at epsilon", "control"):
+    for text in ("forest", "marginals", "grid", "k-NN", "`dpoutlier fit` would use DP", "at epsilon", "control"):
         assert text in output
     assert sorted(path.name for path in folder.iterdir()) == ["features.toml", "points.csv"]
 
@@ -160,7 +160,7 @@ def test_every_option_of_plan_arrives(folder):
     assert "10 bins each │ 4 " in plain
     assert "10 bins each │ 8 " in run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--neighbours", "replace-one")
     assert "10 bins each │ 12 " in run(*PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--rows-per-person", "3")
-    assert "Would be fitted: DPMarginals" in run(
+    assert "`dpoutlier fit` would use DPMarginals" in run(
         *PLAN, "--n-rows", "5000", "--epsilon", "0.5", "--detector", "marginals"
     )
     narrow = CliRunner().invoke(app, [*PLAN, "--n-rows", "10000000", "--epsilon", "0.5"], env={"COLUMNS": "80"})

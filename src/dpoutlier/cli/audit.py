@@ -41,7 +41,7 @@ def audit(
 
     Fits the detector many times on made-up worst-case data with and without one person, and once with thousands of canaries, and
     tells these fits apart by their counts, scores and files. That bounds the true epsilon from below. No data is read and no budget
-    is spent. Ends with status 3 if a bound exceeds the claim: each line of the report does so by chance once in ten million times.
+    is spent. Ends with status 3 if a bound exceeds the claim: the chance of a false alarm is 10^-7 for each line of the report.
 
     Example: dpoutlier audit forest.toml --out audit
     """

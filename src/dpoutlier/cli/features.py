@@ -35,7 +35,10 @@ def features(
         "features.toml"
     ),
     public: Annotated[
-        bool, typer.Option("--public", help="All rows of the sample are public. Required to read them.")
+        bool,
+        typer.Option(
+            "--public", help="Confirm that every row of the sample is public. Required unless --schema is given."
+        ),
     ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Read only the names of the columns, and draft lines to fill in.")

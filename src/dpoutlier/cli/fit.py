@@ -62,7 +62,7 @@ def fit(
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
-    rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
+    rows_per_person: Annotated[int, typer.Option(help="Largest number of rows of one person.")] = 1,
     person: Annotated[
         str | None,
         typer.Option(help="Column that identifies people; at most --rows-per-person rows of each are used."),
@@ -78,7 +78,9 @@ def fit(
         str | None,
         typer.Option(help="Grid, marginals: bins of every feature, or of each, such as 5,5,2; or 'auto' (grid)."),
     ] = None,
-    k: Annotated[int | None, typer.Option(help="Grid: noisy rows to gather; 10 by default.")] = None,
+    k: Annotated[
+        int | None, typer.Option(help="Grid: number of noisy rows to reach (the k of k-NN); 10 by default.")
+    ] = None,
     weighted: Annotated[bool, typer.Option("--weighted", help="Grid: weighted k-NN.")] = False,
     distance: Annotated[
         Literal["cell", "point"] | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
@@ -91,7 +93,7 @@ def fit(
     ] = None,
     exhausted: Annotated[
         Literal["outlying", "as-printed"] | None,
-        typer.Option(help="Grid: score of a point for which k rows were not gathered."),
+        typer.Option(help="Grid: how to score a point when fewer than k rows are within reach."),
     ] = None,
     counts: Annotated[
         Literal["auto", "dense", "keyed", "sparse"] | None,

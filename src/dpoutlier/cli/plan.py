@@ -1,4 +1,4 @@
-"""``dpoutlier plan``: what a fit would find, before any data is touched."""
+"""``dpoutlier plan``: how well a detector would work, estimated before any data is read."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,9 +24,9 @@ def plan(
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
-    rows_per_person: Annotated[int, typer.Option(help="Most rows that one person has.")] = 1,
+    rows_per_person: Annotated[int, typer.Option(help="Largest number of rows of one person.")] = 1,
 ) -> None:
-    """See what a fit would find, before any data is touched.
+    """Estimate how well a detector would work, before any data is read.
 
     Fits made-up rows of the same number and width. Shows what would be fitted, how much noise the counts have, how well outliers
     would be found, and which epsilon is needed. No data is read.
@@ -83,7 +83,8 @@ def _print(advice: "Advice") -> None:
     table.add_row("k-NN", "not private", "", "", f"{advice.plain:.3f}", "", "")
     console().print(table)
     say(
-        "noise: scale of the noise of a count, in rows; rows: in a cell around a normal row; control: fitted on no rows.\n",
+        "noise: scale of the noise of a count, in rows; rows: expected in the cell of a normal row; control: the same detector "
+        "fitted on no rows.\n",
         style="dim",
     )
     for line in _sentences(advice):
@@ -122,7 +123,9 @@ def _sentences(advice: "Advice") -> list[str]:
         lines.append(f"A {advice.chosen} cannot be fitted to {advice.n_features} features: choose --detector forest.")
         return lines
     fate = "may be published" if found.publishable else "too many to publish: the model would be secret"
-    lines.append(f"Would be fitted: {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}.")
+    lines.append(
+        f"`dpoutlier fit` would use {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}."
+    )
     if _verdict(advice, found) == "all noise":
         lines.append(f"This {advice.chosen} would be all noise: it would find outliers no better than chance.")
     if not found.judged:

@@ -52,7 +52,9 @@ def score(
     ] = None,
     missing: Annotated[
         Missing,
-        typer.Option(help="Points that miss a value for which the model has no cell: an error, or no score."),
+        typer.Option(
+            help="What to do with a point that misses a value, where the model has no cell for that: an error, or no score."
+        ),
     ] = "error",
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing output file.")] = False,

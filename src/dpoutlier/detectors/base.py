@@ -62,7 +62,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
-            The same detector, changed. A fit that was made before keeps its model.
+            The same detector, changed. An existing fit is not changed.
         """
         super().set_params(**with_new_names(params))
         return self

@@ -86,7 +86,7 @@ class Forest(_OfTrees, ExactDetector):
     n_trees : int or 'auto', default='auto'
         Number of trees. 'auto' takes it from the true number of rows: 2 to 32.
     depth : int or 'auto', default='auto'
-        Largest number of levels of a tree, and never more than three for each of its features. 'auto': 3 to 14.
+        Largest number of levels of a tree, and at most three for each of its features. 'auto': 3 to 14.
     subspace : int or sequence of int, default=4
         Number of features of each tree. Several numbers are used in turn.
     tree_seed : int, default=0
@@ -148,8 +148,8 @@ class DPForest(_OfTrees, PrivateDetector):
     The trees follow from a public seed and never depend on the data. Each tree counts every reference row in one leaf, so the noise
     has scale ``n_trees`` / epsilon: use fewer trees when rows or epsilon are small. A point scores high if its leaves are nearly
     empty: the score is the mean over the trees of :math:`\log(1 + 2 f / \max(q^*, f / 4))`, where :math:`q^*` is the noisy count of
-    its leaf and f the scale of the noise (at least 1), plus half as much for its leaf with one feature left out. It is near 0 in
-    crowded leaves and largest where all leaves are empty.
+    its leaf and f the scale of the noise (at least 1), plus half the mean of the same term over its leaf with each feature left out
+    in turn. It is near 0 in crowded leaves and largest where all leaves are empty.
 
     Fitting costs ``epsilon`` once. Scoring has no privacy cost, however often it is done, and the model may be published.
 
@@ -184,7 +184,7 @@ class DPForest(_OfTrees, PrivateDetector):
     n_trees : int or 'auto', default='auto'
         Number of trees. 'auto' takes it from ``n_rows_hint`` and epsilon: 2 to 32.
     depth : int or 'auto', default='auto'
-        Largest number of levels of a tree, and never more than three for each of its features. 'auto': 3 to 14.
+        Largest number of levels of a tree, and at most three for each of its features. 'auto': 3 to 14.
     subspace : int or sequence of int, default=4
         Number of features of each tree. Several numbers are used in turn.
     tree_seed : int, default=0

@@ -150,7 +150,7 @@ class ScoresPoints(ABC):
             it out always.
         missing : {'error', 'null'}, default='error'
             What to do with a point that lacks a value for a feature without a cell for missing values: raise an error, or leave its
-            new columns empty. An engine raises its own error, with our text in it.
+            new columns empty. A lazy engine raises an error of its own type with the same message.
 
         Returns
         -------

@@ -379,11 +379,11 @@ class Explanation:
         others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""
         if not self._of_grid:
             return (
-                f"What features add makes the difference of the scores{others}. Instead: the nearest values of one feature, all "
-                "others held, that would be typical, or if none would, where the score is lowest; then: the score there, at most. "
-                "Empty: share of the cells that look at the feature and hold no more than noise."
+                f"The contributions add up to the score minus the typical score{others}. Instead: the nearest values of one "
+                "feature, all others held, that would be typical, or if none would, where the score is lowest; then: the score "
+                "there, at most. Empty: share of the cells that look at the feature and hold no more than noise."
             )
-        return f"What features add makes the score{others}. {self._region_note(point)}"
+        return f"The contributions add up to the score{others}. {self._region_note(point)}"
 
     def _region_note(self, point: int) -> str:
         whole = self._of_region(point, None)

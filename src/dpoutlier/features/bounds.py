@@ -248,7 +248,7 @@ class Bounds:
         if found is None:
             if n_features != len(self.names):
                 raise InvalidParameterError(
-                    f"bounds are declared for {len(self.names)} features {list(self.names)}, "
+                    f"{len(self.names)} features are declared, {list(self.names)}, "
                     f"and the data has {n_features} columns without names."
                 )
             found = self.names

@@ -27,7 +27,7 @@ _REGISTERED = (
 )
 
 _UNNAMED = {"bounds": "permute-and-flip"}
-"""What pays for a purpose where a file names no mechanism: for all other purposes, discrete Laplace noise."""
+"""The mechanism of a purpose where a file names none; for all other purposes it is discrete Laplace noise."""
 
 
 def _class_of(one: Registered) -> Any:

@@ -70,7 +70,7 @@ def sensitivity(neighbours: Neighbours, rows_per_person: int = 1, cells_per_row:
 def as_epsilon(value: Any) -> Fraction | None:
     """The number a user wrote, exactly; None for infinity.
 
-    A float means the decimal that it prints as: 0.1 is one tenth, and not the slightly larger binary number.
+    A float is read as it prints: 0.1 is exactly one tenth, and not the slightly larger binary number.
 
     >>> as_epsilon(0.1), as_epsilon("1/3"), as_epsilon(float("inf"))
     (Fraction(1, 10), Fraction(1, 3), None)

@@ -29,7 +29,7 @@ UNIT = 2**16
 TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
-"""So many floors are added to a count where a soft logarithm levels off: twice the scale of the noise."""
+"""A soft logarithm is log(1 + BEND f / max(q, f)) with f the floor: it levels off at BEND floors, twice the scale of the noise."""
 MOST_CELLS = 2**22
 """All of them have a term."""
 N_LEVELS = 48

@@ -33,7 +33,8 @@ class ScoreQuery(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     missing: Literal["error", "null"] = Field(
-        default="error", description="Points that miss a value for which the model has no cell: an error, or no score."
+        default="error",
+        description="What to do with a point that misses a value, where the model has no cell for that: an error, or no score.",
     )
     target_fpr: Number | None = Field(
         default=None, gt=0, lt=1, description="Use the threshold for this false-positive rate, in this response only."
