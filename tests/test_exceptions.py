@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from dpoutlier import DPForest, exceptions
-from dpoutlier._validate import bad, one_of
+from dpoutlier._validate import one_of, parameter_error
 from dpoutlier.cli.errors import errors_for_people
 from dpoutlier.exceptions import (
     DpoutlierError,
@@ -21,11 +21,11 @@ from dpoutlier.exceptions import (
     TooManyCellsError,
 )
 
-NAMED = bad("target_fpr", "a number between 0 and 1", 7, "Give a share.")
+NAMED = parameter_error("target_fpr", "a number between 0 and 1", 7, "Give a share.")
 MERGED = ThresholdNotSetError.no_histogram(merged=True)
 ERRORS = [
     NAMED,
-    bad("x", "loadable", lambda: None),
+    parameter_error("x", "loadable", lambda: None),
     TooManyCellsError(name="bins", must="fewer", value="9", remedy="Use fewer.", code="c"),
     InvalidParameterError("two things do not fit."),
     InvalidParameterError(name="key", must="one line", code="invalid-key"),
@@ -69,7 +69,7 @@ def test_the_text_is_the_problem_and_then_the_remedy():
 
 
 def test_a_value_is_kept_as_text_and_not_as_itself():
-    assert bad("x", "small", 10**5000).value == "something too long to be shown (int)"
+    assert parameter_error("x", "small", 10**5000).value == "something too long to be shown (int)"
     with pytest.raises(InvalidParameterError) as caught:
         one_of(("a", "b"), kind=["c"])
     assert caught.value.value == "['c']"
@@ -109,9 +109,9 @@ def shown(error, *arguments):
     ("error", "text"),
     [
         (NAMED, "--target-fpr must be a number between 0 and 1, got 7. Give a share."),
-        (bad("score", "a number", "x"), "--threshold must be a number, got 'x'."),
-        (bad("model", "an id", "?"), "MODEL must be an id, got '?'."),
-        (bad("depth", "small", 9), "depth must be small, got 9."),
+        (parameter_error("score", "a number", "x"), "--threshold must be a number, got 'x'."),
+        (parameter_error("model", "an id", "?"), "MODEL must be an id, got '?'."),
+        (parameter_error("depth", "small", 9), "depth must be small, got 9."),
         (
             InvalidParameterError(name="key", must="one line", remedy="Give it as key=.", code="invalid-key"),
             "key must be one line. Give it as --key-file FILE, or in the variable DPOUTLIER_KEY.",

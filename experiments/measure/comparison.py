@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 K = 10
-MOST_CELLS = 1000
+MAX_CELLS = 1000
 """Of a walk on the grid: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""
 
 
@@ -44,7 +44,7 @@ Maker = Callable[[float, Bounds, int, int], Any]
 
 def _default(epsilon: float, bounds: Bounds, n: int, seed: int) -> Any:
     chosen = detector("auto", epsilon=epsilon, features=bounds, n_rows_hint=n, unsafe_seed=seed)
-    return chosen.set_params(**{"tree_seed": seed} if "tree_seed" in chosen.get_params() else {"max_cells": MOST_CELLS})
+    return chosen.set_params(**{"tree_seed": seed} if "tree_seed" in chosen.get_params() else {"max_cells": MAX_CELLS})
 
 
 DETECTORS: dict[str, Maker] = {
@@ -54,7 +54,7 @@ DETECTORS: dict[str, Maker] = {
     ),
     "DPMarginals": lambda epsilon, bounds, _n, seed: DPMarginals(epsilon, features=bounds, unsafe_seed=seed),
     "DPGridKNN": lambda epsilon, bounds, n, seed: DPGridKNN(
-        epsilon, features=bounds, n_rows_hint=n, k=K, max_cells=MOST_CELLS, unsafe_seed=seed
+        epsilon, features=bounds, n_rows_hint=n, k=K, max_cells=MAX_CELLS, unsafe_seed=seed
     ),
 }
 SYNTHETIC = {"synthetic, marginals": sample_by_marginals, "synthetic, tree": sample_by_tree}

@@ -11,8 +11,8 @@ from dpoutlier import KNN, Bounds, DPGridKNN, GridKNN
 __all__ = ["BASE", "VARIANTS", "Variant", "scores_if", "variant_named", "variants_from"]
 
 MAX_DEPTH = 4
-MOST_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk
-MOST_CELLS_ENDLESS = 10**5
+MAX_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk
+MAX_CELLS_ENDLESS = 10**5
 BASE = "base"
 
 
@@ -76,7 +76,7 @@ class Variant:
             counts="keyed",
             unsafe_seed=seed,
             max_depth=self.private_depth,
-            max_cells=MOST_CELLS_ENDLESS if self.private_depth is None else MOST_CELLS,
+            max_cells=MAX_CELLS_ENDLESS if self.private_depth is None else MAX_CELLS,
             **self._walk(),
         )
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from dpoutlier._validate import bad, one_of
+from dpoutlier._validate import one_of, parameter_error
 from dpoutlier.cli.progress import console, say_if_compiling, share_done, working
 from experiments.measure.datasets import DATASETS, LabelledRows, dataset_named
 from experiments.measure.public_tables import load_table, tables_at_hand
@@ -33,7 +33,7 @@ def reproduce(data: Path | None, out: Path, sets: str, only: str | None, jobs: i
     """The whole study, or ``only`` one table or figure of the paper."""
     begin = perf_counter()
     if jobs < -1 or jobs == 0:
-        raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+        raise parameter_error("--jobs", "a number of processes, or -1 for all cores", jobs)
     if only is not None:
         one_of(tuple(ONLY), **{"--only": only})
     study = _study(sets, quick=quick)

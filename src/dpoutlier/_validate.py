@@ -11,19 +11,19 @@ import numpy as np
 from dpoutlier.exceptions import InvalidParameterError
 
 __all__ = [
-    "at_least_one",
-    "bad",
+    "checked_share",
     "exact_number",
     "is_whole",
     "one_of",
     "optional_at_least",
-    "share",
+    "parameter_error",
+    "positive_int",
     "shown",
     "true_or_false",
 ]
 
 
-def bad(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
+def parameter_error(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
     """The error for an argument; to be raised by the caller."""
     return InvalidParameterError(name=name, must=must, value=shown(got), remedy=remedy)
 
@@ -50,12 +50,12 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def at_least_one(most: int = 2**53, **named: Any) -> int:
-    """``at_least_one(k=k)``: the one named value as an int in 1..most."""
+def positive_int(most: int = 2**53, **named: Any) -> int:
+    """``positive_int(k=k)``: the one named value as an int in 1..most."""
     ((name, value),) = named.items()
     if not is_whole(value) or not 1 <= value <= most:
         limit = "" if most == 2**53 else f" and at most {most}"
-        raise bad(name, f"a whole number of at least 1{limit}", value)
+        raise parameter_error(name, f"a whole number of at least 1{limit}", value)
     return int(value)
 
 
@@ -64,14 +64,14 @@ def optional_at_least(least: int, **named: Any) -> int | None:
     if value is None:
         return None
     if not is_whole(value) or value < least:
-        raise bad(name, f"a whole number of at least {least}, or None for no limit", value)
+        raise parameter_error(name, f"a whole number of at least {least}, or None for no limit", value)
     return int(value)
 
 
 def true_or_false(**named: Any) -> bool:
     ((name, value),) = named.items()
     if not isinstance(value, bool | np.bool_):
-        raise bad(name, "True or False", value)
+        raise parameter_error(name, "True or False", value)
     return bool(value)
 
 
@@ -79,11 +79,11 @@ def one_of(choices: Iterable[str], **named: Any) -> str:
     ((name, value),) = named.items()
     choices = [str(choice) for choice in choices]
     if not isinstance(value, str) or value not in choices:
-        raise bad(name, "one of " + ", ".join(map(repr, choices)), value)
+        raise parameter_error(name, "one of " + ", ".join(map(repr, choices)), value)
     return str(value)
 
 
-def share(**named: Any) -> float:
+def checked_share(**named: Any) -> float:
     """A number strictly between 0 and 1."""
     ((name, value),) = named.items()
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -92,5 +92,5 @@ def share(**named: Any) -> float:
     except OverflowError:  # a whole number past all floats
         found = 0.0
     if not 0 < found < 1:
-        raise bad(name, "a number between 0 and 1, both excluded", value)
+        raise parameter_error(name, "a number between 0 and 1, both excluded", value)
     return found

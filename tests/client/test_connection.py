@@ -11,7 +11,7 @@ import pytest
 
 from dpoutlier import Client
 from dpoutlier.client.connection import Connection
-from dpoutlier.client.transport import MOST_RETRIES, RetryUntil
+from dpoutlier.client.transport import MAX_RETRIES, RetryUntil
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 from fake_server import KEY, Lost, described, faked, refusal
 from tls import BehindTLS, certificate
@@ -97,7 +97,7 @@ def test_many_retries_end_before_python_does(monkeypatch):
         pytest.raises(ServerError, match="status 503"),
     ):
         connection(url, timeout=600).get("/")
-    assert len(asked) == MOST_RETRIES + 1
+    assert len(asked) == MAX_RETRIES + 1
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import dpoutlier.counts.base as holder_module
 import naive
 from dpoutlier import DPForest, DPGridKNN, GridKNN, load, secrets_may_travel
 from dpoutlier.counts.base import STREAM, all_counts, kernel_table, noisy_counts
-from dpoutlier.counts.constant_time import LEAST_SLOTS, ConstantTimeCounts, in_constant_time, slots_for
+from dpoutlier.counts.constant_time import MIN_SLOTS, ConstantTimeCounts, in_constant_time, slots_for
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.exceptions import SecretError, UnsafeWarning
@@ -185,8 +185,8 @@ def test_cells_that_share_a_word_of_their_ids_are_told_apart(same):
 
 def test_buckets_take_three_quarters_of_their_slots_and_more_than_all_is_noticed():
     ids, key = cell_ids(range(70_000)), np.array([1, 2], np.uint64)
-    for n, fits in ((LEAST_SLOTS * 3 // 4, True), (LEAST_SLOTS * 9 // 10, True), (LEAST_SLOTS + 1, False)):
-        buckets = np.zeros(LEAST_SLOTS // BUCKET * CELL_WORDS, np.uint64)
+    for n, fits in ((MIN_SLOTS * 3 // 4, True), (MIN_SLOTS * 9 // 10, True), (MIN_SLOTS + 1, False)):
+        buckets = np.zeros(MIN_SLOTS // BUCKET * CELL_WORDS, np.uint64)
         assert put_in_buckets(ids[:n], np.arange(1, n + 1), buckets, key) == fits
         if fits:
             slots = buckets.reshape(-1, 3, BUCKET)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from cell_numbers import cell_numbers
 from dpoutlier import DPGridKNN
-from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, least_size_for, threshold_for
+from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, least_size_for, threshold_for
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.base import cell_ids
@@ -202,7 +202,7 @@ def test_false_cells_of_a_huge_grid_lie_anywhere_and_have_geometric_counts():
 
 
 @settings(max_examples=300)
-@given(st.integers(2**10, 2**60), st.integers(1, 2**128), st.integers(1, MOST_SPARSE_SIZE))
+@given(st.integers(2**10, 2**60), st.integers(1, 2**128), st.integers(1, MAX_SPARSE_SIZE))
 def test_the_threshold_is_the_least_that_few_empty_cells_pass(units, n_cells, size):
     law = DiscreteLaplace(Fraction(units, 2**40))
     tau = threshold_for(n_cells, law, size)

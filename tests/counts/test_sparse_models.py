@@ -18,7 +18,7 @@ from cell_numbers import cell_numbers
 from dpoutlier import DPForest, DPGridKNN, load
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.exact import ExactCounts
-from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, SparseCounts, threshold_for
+from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, SparseCounts, threshold_for
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, UnsafeWarning
 from dpoutlier.model.file.archive import npy_bytes
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -107,7 +107,7 @@ def test_infinite_epsilon_is_exact_and_secret():
 
 
 def test_what_cannot_be_is_refused():
-    for size in (0, -1, 2.5, True, None, "many", MOST_SPARSE_SIZE + 1):
+    for size in (0, -1, 2.5, True, None, "many", MAX_SPARSE_SIZE + 1):
         with pytest.raises(
             InvalidParameterError, match=r"sparse_size must be a whole number of at least 1 and at most 10000000"
         ):
@@ -171,7 +171,7 @@ def checked_scores(bins, points, rule, held, *, look):
     partition, positions, scorer = Grid(bins), np.array(points, np.uint32), NearestCells(**rule)
     with pytest.MonkeyPatch.context() as patch:
         if look:  # at the stored cells after two visits
-            patch.setattr(nearest_cells, "LEAST_CROSSOVER", 2)
+            patch.setattr(nearest_cells, "MIN_CROSSOVER", 2)
             patch.setattr(nearest_cells, "CELLS_PER_VISIT", 10**9)
         walks = scorer.walk(positions, partition, held)
         assert (scorer.outlier_scores(positions, partition, held) == walks.scores).all()

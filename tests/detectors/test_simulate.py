@@ -3,7 +3,7 @@
 import pytest
 
 from dpoutlier.detectors.registry import DETECTOR_NAMES
-from dpoutlier.detectors.simulate import MOST_SIMULATED, NOISE_ONLY, USEFUL, advise
+from dpoutlier.detectors.simulate import MAX_SIMULATED, NOISE_ONLY, USEFUL, advise
 from dpoutlier.exceptions import InvalidParameterError
 
 
@@ -51,7 +51,7 @@ def test_what_is_all_noise_is_called_so(hopeless):
 
 
 def test_more_rows_than_are_simulated_scale_noise_and_counts():
-    many, few = advise(10 * MOST_SIMULATED, 3, 0.05), advise(MOST_SIMULATED, 3, 0.5)
+    many, few = advise(10 * MAX_SIMULATED, 3, 0.05), advise(MAX_SIMULATED, 3, 0.5)
     for name in ("forest", "marginals", "grid"):
         assert many.outlooks[name].noise == pytest.approx(10 * few.outlooks[name].noise, rel=1e-6)
         assert many.outlooks[name].expected == pytest.approx(10 * few.outlooks[name].expected)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dpoutlier import Bounds, Category
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.features.category import LONGEST_LEVEL, MOST_LEVELS, text_of
-from dpoutlier.tables import convert as tables
+from dpoutlier.features.category import LONGEST_LEVEL, MAX_LEVELS, text_of
+from dpoutlier.tables import convert
 
 SMOKING = Category(["never", "former", "current"])
 
@@ -106,7 +106,7 @@ def test_text_that_looks_like_a_number_is_compared_as_it_stands():
         ({"levels": ["f" * (LONGEST_LEVEL + 1)]}, "printable text"),
         ({"levels": ["f", "m", "f "]}, "given once each, got 'f'"),
         ({"levels": [1, 2, 1.0]}, "given once each, got '1'"),
-        ({"levels": range(MOST_LEVELS + 1)}, "at most 10000"),
+        ({"levels": range(MAX_LEVELS + 1)}, "at most 10000"),
         ({"levels": ["f", "m"], "ordered": "yes"}, "ordered must be True or False"),
         ({"levels": ["f", "m"], "other": 1}, "other must be True or False"),
         ({"levels": ["f", "m"], "ordered": True, "other": True}, "False where levels are ordered"),
@@ -200,7 +200,7 @@ def test_columns_of_all_kinds_of_values(make):
     table = make()
     key = "x" if isinstance(table, pd.DataFrame) else 0
     domain = Bounds.of((0, 1), {key: levels}).domain(1, ["x"] if key == "x" else None)
-    (found,) = tables.columns(table, domain)
+    (found,) = convert.columns(table, domain)
     expected = [0.5, math.nan, 1.5, 0.5, 2.5, 4.5, 3.5, 1.5]
     np.testing.assert_array_equal(found, expected)
 
@@ -225,5 +225,5 @@ FRAMES = {
 )
 def test_columns_of_one_type(make, values, levels, codes):
     domain = Bounds.of(None, {"x": levels}).domain(1, ["x"])
-    (found,) = tables.columns(make({"x": values}), domain)
+    (found,) = convert.columns(make({"x": values}), domain)
     assert found.tolist() == [code + 0.5 for code in codes]

@@ -8,7 +8,7 @@ import pytest
 import naive
 from dpoutlier.features.domain import Domain
 from dpoutlier.features.lattice import LAST, POSITIONS
-from dpoutlier.kernels.count_grid import MOST_BINS
+from dpoutlier.kernels.count_grid import MAX_BINS
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.sql.places import place, places, values
 from dpoutlier.tables.rows import Rows
@@ -98,7 +98,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("bins", [1, 2, 3, 10, 1000, MOST_BINS - 1, MOST_BINS])
+@pytest.mark.parametrize("bins", [1, 2, 3, 10, 1000, MAX_BINS - 1, MAX_BINS])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_kernel_that_counts_floats_finds_the_bin_of_the_defined_position(layout, bins):
     domain = domain_of(missing=False)

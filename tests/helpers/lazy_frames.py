@@ -10,7 +10,7 @@ import pyarrow as pa
 from dpoutlier.engines.expressions.positions import position, positions
 from dpoutlier.engines.expressions.values import value_frame
 from dpoutlier.engines.registry import query_engine_of
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 
 EMBEDDED = ["polars", "duckdb", "dask"]
@@ -93,7 +93,7 @@ def positions_in(frame, domain):
 
 
 def rows_of(table, domain):
-    return Rows(tables.values(table.drop_columns(["row"]), domain), domain)
+    return Rows(convert.values(table.drop_columns(["row"]), domain), domain)
 
 
 def numbered(columns):

@@ -28,7 +28,7 @@ FEATURES = {
     "smoker": Category(["never", "former", "current"]),
 }
 MARKUP = ["<img src=x onerror=alert(1)>", 'a, "b" <b>bold</b>']
-MOST_ROWS = 8000
+MAX_ROWS = 8000
 MODELS = ["markup", "nameless", "patients", "plain", "replaced", "single"]
 
 

@@ -51,7 +51,7 @@ def walked(rule, positions, grid, released, least_crossover=256):
     scorer, positions = NearestCells(**rule), np.array(positions, np.uint32)
     walks = scorer.walk(positions, grid, released)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest_cells, "LEAST_CROSSOVER", least_crossover)
+        patch.setattr(nearest_cells, "MIN_CROSSOVER", least_crossover)
         patch.setattr(nearest_cells, "CELLS_PER_VISIT", 10**9)
         assert (scorer.outlier_scores(positions, grid, released) == walks.scores).all()
     assert set(walks.status) <= {0, 1}
@@ -321,7 +321,7 @@ def test_a_last_cell_too_many_steps_away_is_refused_with_the_remedy():
 
 @pytest.mark.parametrize("bins", [[2**24, 3], "auto"])
 def test_walks_of_a_sparse_release_that_would_take_too_long_are_refused_before_the_charge(bins, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpoutlier.scoring.nearest_cells.MOST_WORK", 1)
+    monkeypatch.setattr("dpoutlier.scoring.nearest_cells.MAX_WORK", 1)
     ledger = dpoutlier.Ledger.create(tmp_path / "budget.ledger")
     ledger.open_budget("ward", 1)
     rule = {"max_depth": 2, "exhausted": "as-printed", "counts": "sparse"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
+from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Sensitivity
 from dpoutlier.privacy.guarantee import Charge
@@ -53,13 +53,13 @@ def test_four_equal_noises_are_twice_as_wide():
 
 def test_many_parts_of_different_rates_take_no_time():
     """A forged file may name as many as there can be."""
-    rate = merged(*(part(i, 2**59 - i) for i in range(MOST_PARTS))).rate
-    assert abs(float(rate) * MOST_PARTS**0.5 / 2**19 - 1) < 1e-12
+    rate = merged(*(part(i, 2**59 - i) for i in range(MAX_PARTS))).rate
+    assert abs(float(rate) * MAX_PARTS**0.5 / 2**19 - 1) < 1e-12
 
 
 @pytest.mark.parametrize(
     "parts",
-    [(1,), (), (1, 1), (2, 1), range(MOST_PARTS + 1)],
+    [(1,), (), (1, 1), (2, 1), range(MAX_PARTS + 1)],
     ids=["one", "none", "the same twice", "out of order", "too many"],
 )
 def test_impossible_merges_are_refused(parts):

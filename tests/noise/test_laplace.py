@@ -92,7 +92,7 @@ def test_seams_between_reads_do_not_show(monkeypatch):
 
     law = law_of(1)
     together = law.draw(5000, Counting())
-    monkeypatch.setattr("dpoutlier.noise.laplace.MOST_WORDS", 7)
+    monkeypatch.setattr("dpoutlier.noise.laplace.MAX_WORDS", 7)
     assert (law.draw(5000, Counting()) == together).all()
 
 

@@ -94,7 +94,7 @@ class Recorded:
 @pytest.mark.parametrize("most_words", [7, 2**20])
 def test_reads_have_no_seams_and_a_table_of_limits_that_ends_is_made_longer(monkeypatch, limits, most_words):
     monkeypatch.setattr(choice, "LIMITS", limits)
-    monkeypatch.setattr(laplace, "MOST_WORDS", most_words)
+    monkeypatch.setattr(laplace, "MAX_WORDS", most_words)
     source, gaps, rate = Recorded(3), list(range(400)), Fraction(2, 131)
     up = choice._flipped(np.array(gaps, np.uint64), rate, source)
     stream = iter(np.frombuffer(source.bytes, "<u8").tolist())

@@ -7,7 +7,7 @@ from playwright.sync_api import sync_playwright
 
 import dpoutlier
 from dpoutlier.server.keys import create_key
-from page_visits import CHROMIUM, FEATURES, MARKUP, MODELS, MOST_ROWS, WATCH, Visit, made_patients
+from page_visits import CHROMIUM, FEATURES, MARKUP, MAX_ROWS, MODELS, WATCH, Visit, made_patients
 from server_process import running_server
 
 
@@ -45,7 +45,7 @@ def key(folder):
 @pytest.fixture(scope="module")
 def server(folder, detectors, key):
     files = [folder / f"{name}.dpo" for name in MODELS]
-    with running_server(folder, *files, "--keys", folder / "keys.json", "--max-rows", MOST_ROWS) as running:
+    with running_server(folder, *files, "--keys", folder / "keys.json", "--max-rows", MAX_ROWS) as running:
         yield running
 
 

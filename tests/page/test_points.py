@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from page_visits import (
     FEATURES,
-    MOST_ROWS,
+    MAX_ROWS,
     made_patients,
     needs_chromium,
     rows_shown,
@@ -136,8 +136,8 @@ def test_bad_files_are_told_in_clear_words(visit, key):
         "Row 3 has 'abc' in bmi, which is no number. Without it there is no score to explain."
     )
     line = "51,f,27,5,never\n"
-    visit.give(header + "\n" + line * (MOST_ROWS + 4) + "51,f,x y,5,never\n")
-    expect(problem).to_have_text(f"Row {MOST_ROWS + 5:,} has 'x y' in bmi, which is no number. {remedy}")
+    visit.give(header + "\n" + line * (MAX_ROWS + 4) + "51,f,x y,5,never\n")
+    expect(problem).to_have_text(f"Row {MAX_ROWS + 5:,} has 'x y' in bmi, which is no number. {remedy}")
 
 
 @needs_chromium

@@ -14,7 +14,7 @@ import dpoutlier
 from page_visits import (
     FEATURES,
     MARKUP,
-    MOST_ROWS,
+    MAX_ROWS,
     made_patients,
     needs_chromium,
     rows_shown,
@@ -280,7 +280,7 @@ def test_100_000_rows_go_in_whole_parts_and_take_seconds(visit, key, detectors):
     assert summary(page).startswith("100,000 points")
     parts = [text for text, _ in visit.sent()]
     assert "two" not in "".join(parts)
-    assert [len(pd.read_csv(io.StringIO(part))) for part in parts] == [MOST_ROWS] * 12 + [4000]
+    assert [len(pd.read_csv(io.StringIO(part))) for part in parts] == [MAX_ROWS] * 12 + [4000]
     scores = detectors["patients"].outlier_scores(points[list(FEATURES)])
     assert rows_shown(page) == np.argsort(-scores, kind="stable")[:100].tolist()
     begin = time.monotonic()
@@ -298,7 +298,7 @@ def test_scoring_can_be_cancelled(visit, key):
     page = visit.open(key, "patients")
     held = []
     page.route("**/score*", lambda route: held.append(route))  # noqa: PLW0108 - a builtin takes no mark
-    visit.give(made_patients(MOST_ROWS + 10, 15).to_csv(index=False))
+    visit.give(made_patients(MAX_ROWS + 10, 15).to_csv(index=False))
     expect(page.locator("#progress-text")).to_have_text("Scored 0 of 8,010 points")
     page.click("#cancel")
     expect(page.locator("#progress")).to_be_hidden()

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 import dpoutlier
 from page_visits import (
     FEATURES,
-    MOST_ROWS,
+    MAX_ROWS,
     made_patients,
     needs_chromium,
     overheard,
@@ -189,7 +189,7 @@ def test_a_model_that_is_replaced_between_two_parts_is_told(visit, key, server, 
 
     first = release()
     page.route("**/score*", replace)
-    points = np.random.default_rng(23).uniform(0, 1, (MOST_ROWS + 5, 2)).round(3)
+    points = np.random.default_rng(23).uniform(0, 1, (MAX_ROWS + 5, 2)).round(3)
     content = "x,y\n" + "".join(f"{x},{y}\n" for x, y in points.tolist())
     visit.give(content)
     expect(page.locator("#problem-text")).to_contain_text("was replaced while the points were scored", timeout=25_000)

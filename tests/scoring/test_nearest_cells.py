@@ -298,7 +298,7 @@ def test_any_chunk_size_and_thread_count_gives_the_same_scores(noise, monkeypatc
     scorer = NearestCells(max_cells=500)
     expected = scorer.outlier_scores(points, grid, held)
     for size, jobs in ((64, 1), (64, 2), (65, 3), (4096, 1), (131, 7)):
-        monkeypatch.setattr(threads, "LEAST_CHUNK", min(size, 64))
+        monkeypatch.setattr(threads, "MIN_CHUNK", min(size, 64))
         monkeypatch.setattr(threads, "FIRST_CHUNK", size)
         assert (scorer.outlier_scores(points, grid, held, n_jobs=jobs) == expected).all()
         assert (scorer.walk(points, grid, held, n_jobs=jobs).scores == expected).all()

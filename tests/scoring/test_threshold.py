@@ -13,7 +13,7 @@ from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Ma
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.nearest_cells import NearestCells
-from dpoutlier.scoring.threshold import MOST_LEVELS, ScoreHistogram, bin_of, geometric_levels
+from dpoutlier.scoring.threshold import MAX_LEVELS, ScoreHistogram, bin_of, geometric_levels
 
 
 @given(
@@ -60,7 +60,7 @@ def test_held_out_inliers_are_rejected_as_often_as_was_asked(variant, fpr):
     scores = detector.outlier_scores(normal(N, 2))
     levels = detector.model_.score_histogram.levels
     threshold = -detector.offset_
-    assert len(levels) <= MOST_LEVELS
+    assert len(levels) <= MAX_LEVELS
     below = levels[levels < threshold]
     # A tail of at most 128 bins has noise of standard deviation 320 rows at most, 0.008 of all, and sampling adds 0.002.
     # The stream of noise is fixed; with another one 0.01 would be passed now and then in the worst variant, 0.05 never.
@@ -82,7 +82,7 @@ def test_every_distance_that_a_cell_can_have_is_a_level(bins, max_depth):
             (s + t, x + Fraction(t, b)) for s, x in reached for t in range(min(b - 1, depth) + 1) if s + t <= depth
         }
     distances = sorted({float(x) for _, x in reached})
-    if len(distances) < MOST_LEVELS:
+    if len(distances) < MAX_LEVELS:
         np.testing.assert_allclose(levels[:-1], distances, atol=1e-12)
     else:
         assert levels[-2] == pytest.approx(distances[-1])  # the largest is never merged with the diameter
@@ -95,7 +95,7 @@ def test_every_distance_that_a_cell_can_have_is_a_level(bins, max_depth):
 @pytest.mark.parametrize("rule", [{}, {"weighted": True}, {"distance": "point"}, {"max_depth": None}])
 def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
     levels = NearestCells(**rule).levels(Grid(bins))
-    assert 2 <= len(levels) <= MOST_LEVELS
+    assert 2 <= len(levels) <= MAX_LEVELS
     assert (np.diff(levels) > 0).all()
 
 

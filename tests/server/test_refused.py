@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dpoutlier.cli.app import app as program
 from dpoutlier.server.audit_log import AuditLog, verify
 from dpoutlier.server.keys import create_key, read_keys, revoke_key
-from dpoutlier.server.refused import MOST_REFUSED, REFUSED_SECONDS, RefusedEntries
+from dpoutlier.server.refused import MAX_REFUSED, REFUSED_SECONDS, RefusedEntries
 from server_process import call, fitted, loaded_app, running_server
 
 JSON = {"Content-Type": "application/json"}
@@ -142,7 +142,7 @@ def test_a_flood_is_counted_and_does_not_fill_the_disk(app, log, good):
         for route in ROUTES.values():
             assert ask(app, *route, good[:-1]) == 401
     size = log.stat().st_size
-    assert len(entries(log)) == MOST_REFUSED
+    assert len(entries(log)) == MAX_REFUSED
     for _ in range(200):
         assert ask(app, "GET", "/v1/models") == 401
     assert log.stat().st_size == size
@@ -150,7 +150,7 @@ def test_a_flood_is_counted_and_does_not_fill_the_disk(app, log, good):
     assert entries(log)[-1]["status"] == 404
     app.state.worker.refused.close()
     last = entries(log)[-1]
-    assert (last["event"], last["count"], last["keys"]) == ("refused-more", 400 - MOST_REFUSED, [name_of(good)])
+    assert (last["event"], last["count"], last["keys"]) == ("refused-more", 400 - MAX_REFUSED, [name_of(good)])
     assert verify(log).refusals == 401
     shown = CliRunner().invoke(program, ["audit-log", "verify", str(log)])
     assert shown.exit_code == 0
@@ -172,7 +172,7 @@ def test_the_rule_holds_over_time(log, monkeypatch):
     refused.close()
     kinds = Counter(entry["event"] for entry in entries(log))
     minutes = 3600 / REFUSED_SECONDS
-    assert kinds["refused"] <= (minutes + 1) * MOST_REFUSED
+    assert kinds["refused"] <= (minutes + 1) * MAX_REFUSED
     assert kinds["refused-more"] <= minutes + 1
     assert verify(log).refusals == sent
     now += 10 * REFUSED_SECONDS
@@ -183,7 +183,7 @@ def test_the_rule_holds_over_time(log, monkeypatch):
 def test_what_was_counted_waits_for_a_log_that_works(tmp_path, log):
     audit = AuditLog(log)
     refused = RefusedEntries(audit)
-    for _ in range(MOST_REFUSED + 5):
+    for _ in range(MAX_REFUSED + 5):
         refused.enter(valid=False, key=None, status=401)
     log.rename(tmp_path / "away")
     with pytest.raises((OSError, ValueError)):
@@ -191,7 +191,7 @@ def test_what_was_counted_waits_for_a_log_that_works(tmp_path, log):
     refused.enter(valid=False, key=None, status=401)  # and no error of its own
     (tmp_path / "away").rename(log)
     refused.close()
-    assert verify(log).refusals == MOST_REFUSED + 6
+    assert verify(log).refusals == MAX_REFUSED + 6
 
 
 def test_odd_entries_count_nothing(log):

@@ -16,7 +16,7 @@ import urllib3
 import dpoutlier.server
 from dpoutlier.server import logs
 from dpoutlier.server.app import create_app
-from dpoutlier.server.guard import MOST_AGE, Guard
+from dpoutlier.server.guard import MAX_AGE, Guard
 from dpoutlier.server.keys import create_key, revoke_key
 from dpoutlier.server.metrics import Tally, tally
 from dpoutlier.server.models import LoadedModel
@@ -184,8 +184,8 @@ def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatc
     part = PeriodicCheck("keys", guard.refresh)
     assert part.reason() is None
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + MOST_AGE + 1)
-    assert part.reason() == f"the last check of the keys was {MOST_AGE + 1:.0f} seconds ago"
+    monkeypatch.setattr(time, "monotonic", lambda: now + MAX_AGE + 1)
+    assert part.reason() == f"the last check of the keys was {MAX_AGE + 1:.0f} seconds ago"
     with pytest.raises(Refusal) as caught:
         guard.key_of(headers)
     assert caught.value.code == "unavailable"

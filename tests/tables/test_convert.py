@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpoutlier import DPGridKNN
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 numbers_as_text = st.one_of(
     st.floats().map(repr),
@@ -29,8 +29,8 @@ numbers_as_text = st.one_of(
 @given(numbers_as_text)
 def test_text_is_parsed_alike_alone_and_beside_text_that_is_no_number(text):
     """Alone the column goes the fast way, beside 'x' the slow one: a row must not change how another is read."""
-    (alone,) = tables.numbers(pa.array([text]))
-    beside, _ = tables.numbers(pa.array([text, "x"]))
+    (alone,) = convert.numbers(pa.array([text]))
+    beside, _ = convert.numbers(pa.array([text, "x"]))
     np.testing.assert_equal(alone, beside)
 
 
@@ -80,9 +80,9 @@ TABLES = {
 def test_one_row_does_not_change_how_others_are_read(make, values, more, nones):
     """Not even which way a library guesses the type of a column, from its first hundred values or from all."""
     values = [None] * nones + values
-    (before,) = tables.columns(make(values))
-    (after,) = tables.columns(make([*values, *more]))
-    (first,) = tables.columns(make([*more, *values]))
+    (before,) = convert.columns(make(values))
+    (after,) = convert.columns(make([*values, *more]))
+    (first,) = convert.columns(make([*more, *values]))
     np.testing.assert_array_equal(before, after[:-1])
     np.testing.assert_array_equal(before, first[1:])
 
@@ -90,8 +90,8 @@ def test_one_row_does_not_change_how_others_are_read(make, values, more, nones):
 def test_what_only_looks_like_a_number_is_none():
     """Digits of other alphabets and blanks that are no ASCII: Arrow and Python differ on them, so they are text."""
     for value in ("\u0663", "7\u00a0", "\uff11", "1_000", "0x10", "1,5"):
-        assert np.isnan(tables.columns([[value]])[0][0])
-        assert np.isnan(tables.numbers(pa.array([value]))[0])
+        assert np.isnan(convert.columns([[value]])[0][0])
+        assert np.isnan(convert.numbers(pa.array([value]))[0])
 
 
 HUGE = np.longdouble("1e400")
@@ -122,7 +122,7 @@ def test_a_number_past_all_floats_is_infinite_however_it_is_held():
             str(sign * 10**400),
             f"{sign}e400",
         ]
-        (column,) = tables.columns([[value] for value in held])
+        (column,) = convert.columns([[value] for value in held])
         assert column.tolist() == [sign * np.inf] * len(held)
 
 
@@ -143,7 +143,7 @@ NO_NUMBERS = [Odd(), object(), {}, [1], "\udcff", b"\xff", pd.NA, None, 1j, np.c
 @pytest.mark.parametrize("value", NO_NUMBERS)
 def test_no_value_is_an_error(value):
     frame = pd.DataFrame({"a": pd.Series([1.0, value], dtype=object)})
-    (column,) = tables.columns(frame)
+    (column,) = convert.columns(frame)
     assert column[0] == 1.0
     assert np.isnan(column[1])
 
@@ -152,9 +152,9 @@ def test_no_value_is_an_error(value):
 @pytest.mark.parametrize("dtype", [None, object])
 def test_masked_arrays_are_read_value_by_value(masked, dtype):
     array = np.ma.array(np.array(masked, dtype or object), mask=[[True, False], [False, False]])
-    first, _ = tables.columns(array)
+    first, _ = convert.columns(array)
     assert np.isnan(first[0])
-    assert tables.number_of_columns(array) == 2
+    assert convert.number_of_columns(array) == 2
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_masked_arrays_are_read_value_by_value(masked, dtype):
 )
 def test_a_long_value_does_not_take_long(text):
     """Quadratic work on a million characters would take hours: the test would never end."""
-    (column,) = tables.columns([[text]])
+    (column,) = convert.columns([[text]])
     assert np.isnan(column[0]) or column[0] == np.inf
 
 
 def test_arrow_values_that_have_no_python_value_are_missing():
     far = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array([0, 10**15], pa.timestamp("s")))
-    assert np.isnan(tables.columns(pa.table({"a": far}))[0]).all()
+    assert np.isnan(convert.columns(pa.table({"a": far}))[0]).all()
 
 
 @pytest.mark.parametrize("bounds", [{"a": (0, 1), "b": (0, 1)}, ([0, 0], [1, 1]), (0, [1, 1])])
@@ -178,8 +178,8 @@ def test_an_empty_list_is_a_table_of_no_rows_where_bounds_tell_its_columns(bound
 
 
 def test_booleans_are_numbers():
-    assert tables.columns(pl.DataFrame({"a": [True, None, False]}))[0].tolist()[::2] == [1.0, 0.0]
-    assert tables.columns([[True], ["x"], [False]])[0].tolist()[::2] == [1.0, 0.0]
+    assert convert.columns(pl.DataFrame({"a": [True, None, False]}))[0].tolist()[::2] == [1.0, 0.0]
+    assert convert.columns([[True], ["x"], [False]])[0].tolist()[::2] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_booleans_are_numbers():
 )
 def test_types_that_hold_no_numbers_are_refused_by_the_schema(frame):
     with pytest.raises(InvalidParameterError, match="column 'a' has type"):
-        tables.number_of_columns(frame)
+        convert.number_of_columns(frame)
 
 
 ODD_COLUMNS = {
@@ -232,7 +232,7 @@ ODD_COLUMNS = {
 
 @pytest.mark.parametrize(("table", "expected"), ODD_COLUMNS.values(), ids=ODD_COLUMNS)
 def test_columns_of_every_type_are_read_without_an_error(table, expected):
-    np.testing.assert_array_equal(tables.columns(table)[0], expected)
+    np.testing.assert_array_equal(convert.columns(table)[0], expected)
 
 
 def test_missing_integers_of_every_frame_are_missing():
@@ -241,21 +241,21 @@ def test_missing_integers_of_every_frame_are_missing():
         pl.DataFrame({"a": [1, None]}),
         pa.table({"a": [1, None]}),
     ):
-        np.testing.assert_array_equal(tables.columns(frame)[0], [1.0, np.nan])
+        np.testing.assert_array_equal(convert.columns(frame)[0], [1.0, np.nan])
 
 
 def test_people_whose_numbers_are_close_stay_apart():
     """Two people under one name would lose rows to each other, and one of them could then change twice as many."""
     ids = [2**53, 2**53 + 1, 2**62, 2**62 + 1, 2**53]
     for table in (pa.table({"id": ids}), pd.DataFrame({"id": ids}), pd.DataFrame({"id": ids}, dtype=object)):
-        assert tables.codes_of(table, "id", {}).tolist() == [0, 1, 2, 3, 0]
+        assert convert.codes_of(table, "id", {}).tolist() == [0, 1, 2, 3, 0]
 
 
 def test_equal_values_of_a_column_are_looked_at_once():
     """Text of a million rows has few levels: a look at each row would take seconds."""
     calls = []
     table = pa.table({"a": ["x", "y"] * 500 + [None]})
-    found = tables._mapped(tables._frame(table)["a"], lambda value: calls.append(value) or len(calls), np.int64)
+    found = convert._mapped(convert._frame(table)["a"], lambda value: calls.append(value) or len(calls), np.int64)
     assert len(calls) == 3
     assert found[:4].tolist() == [1, 2, 1, 2]
     assert found[-1] == 3

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from command_line import run
 from dpoutlier import Bounds, DPForest
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.tables import convert as tables
-from dpoutlier.tables.draft import MOST_TEXTS, draft, drafted
+from dpoutlier.tables import convert
+from dpoutlier.tables.draft import MAX_TEXTS, draft, drafted
 
 TODAY = dt.date(2020, 2, 29)
 
@@ -89,7 +89,7 @@ def test_what_is_drafted_from_a_sample(values, expected):
         (["10:30", "11:00:05"], "dates and times are no features"),
         ([[1], [2]], "columns of type list"),
         ([f"p{i}" for i in range(50)], "50 different texts in 50 values: an identifier or free text.*fit --person"),
-        ([f"p{i}" for i in range(MOST_TEXTS + 1)] * 5, "an identifier or free text"),
+        ([f"p{i}" for i in range(MAX_TEXTS + 1)] * 5, "an identifier or free text"),
         (["a\nb", "c"] * 5, "an identifier or free text"),
         (["a" * 201, "c"] * 5, "an identifier or free text"),
         (list(range(1, 200)), "every whole number from 1 to 199 once"),
@@ -189,7 +189,7 @@ def test_a_draft_of_any_table_is_toml_and_each_active_line_is_a_feature_that_fit
             continue
         assert list(found) == [name]
         domain = Bounds.from_file(path).domain(1, [name])
-        (values,) = tables.columns(table, domain)
+        (values,) = convert.columns(table, domain)
         known = np.isfinite(values)
         assert not domain.outside([values[known]]).any()
         if missing == "seen":

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 import naive
 from dpoutlier.exceptions import PointsError
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Rows
 from layouts import LAYOUTS
 
@@ -35,7 +35,7 @@ def expected(X, domain):
 def test_positions_are_those_of_the_definition(layout, X):
     with np.errstate(over="ignore"):
         X = layout(X)
-    rows = Rows(X if isinstance(X, list) else tables.values(X), DOMAIN)
+    rows = Rows(X if isinstance(X, list) else convert.values(X), DOMAIN)
     assert rows[:].T.tolist() == expected(X, DOMAIN)
     assert rows[:].dtype == np.uint32
     n = len(rows)
@@ -55,16 +55,16 @@ def test_positions_follow_the_formula_for_any_bounds(lower, width, values):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int64, np.uint8, np.bool_])
 def test_every_type_of_number_is_cast_first(dtype):
-    rows = Rows(tables.values(np.array([[0], [1]], dtype)), Domain((0.0,), (2.0,)))
+    rows = Rows(convert.values(np.array([[0], [1]], dtype)), Domain((0.0,), (2.0,)))
     assert rows[:].ravel().tolist() == [0, 2**31]
 
 
 def test_floats_are_not_copied_and_others_are_read_column_by_column():
     X = np.zeros((5, 3), np.float32)
-    assert tables.values(X) is X
-    assert isinstance(tables.values(X.astype(np.float16)), list)
-    assert isinstance(tables.values(np.ma.array(X)), list)
-    assert isinstance(tables.values(X.astype(int)), list)
+    assert convert.values(X) is X
+    assert isinstance(convert.values(X.astype(np.float16)), list)
+    assert isinstance(convert.values(np.ma.array(X)), list)
+    assert isinstance(convert.values(X.astype(int)), list)
 
 
 def test_missing_values_are_silent_in_reference_rows_and_named_in_points():
@@ -74,8 +74,8 @@ def test_missing_values_are_silent_in_reference_rows_and_named_in_points():
     with pytest.raises(MissingValueError):
         Rows(X, DOMAIN, complete=True)[100:200]
     assert len(Rows(X, DOMAIN, complete=True)[:150]) == 150
-    assert str(tables.missing_value(X, DOMAIN)).startswith(
+    assert str(convert.missing_value(X, DOMAIN)).startswith(
         "points have a missing value or no number in feature 1, row 150 (counted from 0): nan."
     )
     with pytest.raises(PointsError, match="row 150"):
-        tables.points_array(X, DOMAIN)
+        convert.points_array(X, DOMAIN)

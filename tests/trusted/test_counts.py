@@ -16,7 +16,7 @@ from dpoutlier.kernels.count_grid import BLOCK
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted import counts as counting
 from dpoutlier.trusted.counts import count_rows
@@ -55,7 +55,7 @@ def test_every_layout_is_counted_as_row_by_row(layout, n, bins, seed, threads):
     grid = Grid(tuple(bins))
     with np.errstate(over="ignore"):
         X = layout(some_rows(n, len(bins), seed))
-    rows = Rows(X if isinstance(X, list) else tables.values(X), Domain((0.0,) * len(bins), (1.0,) * len(bins)))
+    rows = Rows(X if isinstance(X, list) else convert.values(X), Domain((0.0,) * len(bins), (1.0,) * len(bins)))
     assert found(count_rows([rows], grid, threads)) == one_by_one(rows, grid)
 
 

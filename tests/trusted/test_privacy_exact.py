@@ -21,7 +21,7 @@ from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 
 ADD, REPLACE = "add-or-remove-one", "replace-one"
-MOST_ROWS = 3
+MAX_ROWS = 3
 
 
 class Case:
@@ -65,7 +65,7 @@ EACH_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
 def data_sets(case):
     """Every data set of up to three rows."""
-    return [rows for n in range(MOST_ROWS + 1) for rows in itertools.product(range(len(case.values)), repeat=n)]
+    return [rows for n in range(MAX_ROWS + 1) for rows in itertools.product(range(len(case.values)), repeat=n)]
 
 
 @EACH_CASE
@@ -96,7 +96,7 @@ def largest_log_ratio(rate, case, relation):
     """
     sets = data_sets(case)
     counts = {rows: live_counts(rows, case) for rows in sets}
-    outcomes = np.array(list(itertools.product(range(-1, MOST_ROWS + 2), repeat=case.partition.n_cells)))
+    outcomes = np.array(list(itertools.product(range(-1, MAX_ROWS + 2), repeat=case.partition.n_cells)))
     distance = {rows: np.abs(outcomes - count).sum(axis=1) for rows, count in counts.items()}
     pairs = [pair for pair in itertools.permutations(sets, 2) if are_neighbours(*pair, relation)]
     return rate * max(int((distance[other] - distance[one]).max()) for one, other in pairs)

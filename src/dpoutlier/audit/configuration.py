@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier._validate import one_of, parameter_error, positive_int
 from dpoutlier._warn import nothing_to_protect
 from dpoutlier.audit.engine_frame import ENGINES, engine_frame
 from dpoutlier.detectors.load import load
@@ -67,7 +67,9 @@ class Configuration:
     def epsilon(self) -> Fraction:
         epsilon = as_epsilon(self.arguments["epsilon"])
         if epsilon is None:
-            raise bad("epsilon", "finite", self.arguments["epsilon"], "Without noise there is no claim to audit.")
+            raise parameter_error(
+                "epsilon", "finite", self.arguments["epsilon"], "Without noise there is no claim to audit."
+            )
         return epsilon
 
     @property
@@ -184,7 +186,9 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     given = content.pop("epsilon", None)
     epsilons = given if isinstance(given, list) else [given]
     if not epsilons or given is None:
-        raise bad("epsilon", "a number or a list of numbers", given, f"Say in {path} which epsilon is claimed.")
+        raise parameter_error(
+            "epsilon", "a number or a list of numbers", given, f"Say in {path} which epsilon is claimed."
+        )
     taken = sorted(set(content) & set(NOT_THESE))
     if taken:
         raise InvalidParameterError(
@@ -192,18 +196,20 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
         )
     engine, stored = content.pop("engine", None), content.pop("stored", None)
     if engine is None and stored is not None:
-        raise bad("stored", "left out without an engine", stored, "Numbers in memory are float64.")
+        raise parameter_error("stored", "left out without an engine", stored, "Numbers in memory are float64.")
     in_engine = {} if engine is None else {"engine": one_of(ENGINES, engine=engine), "stored": stored or "float64"}
     features = content.pop("features", None)
     if features is not None and "n_features" in content:
         raise InvalidParameterError(f"{path}: give features or n_features, not both.")
     if features is not None:
         if not isinstance(features, str):
-            raise bad("features", "the path of a features file", features, "With n_features a number of them will do.")
+            raise parameter_error(
+                "features", "the path of a features file", features, "With n_features a number of them will do."
+            )
         content["features"] = Bounds.from_file(path.parent / features)
         n_features = content["features"].n_features
     else:
-        n_features = at_least_one(10_000, n_features=content.pop("n_features", 1))
+        n_features = positive_int(10_000, n_features=content.pop("n_features", 1))
         content["features"] = (0, 1)
     known = detector_class(name)(1).get_params()
     unknown = sorted(set(content) - set(known))

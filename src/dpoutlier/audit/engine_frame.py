@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.engines import registry
 from dpoutlier.engines.base import LocalEngine
 from dpoutlier.exceptions import InvalidParameterError
@@ -32,7 +32,7 @@ def stored_type(name: str) -> pa.DataType:
     except ValueError:
         kind = pa.null()
     if not pa.types.is_integer(kind) and not pa.types.is_floating(kind):
-        raise bad("stored", "a type of numbers such as 'float64', 'int64' or 'decimal128(38, 15)'", name)
+        raise parameter_error("stored", "a type of numbers such as 'float64', 'int64' or 'decimal128(38, 15)'", name)
     return kind
 
 

@@ -15,7 +15,7 @@ __all__ = ["PRACTICE", "Bound", "Event", "Seen", "bound_epsilon", "choose_event"
 
 PRACTICE = 0.2
 """Share of the runs on which the event is chosen."""
-MOST_CANDIDATES = 200
+MAX_CANDIDATES = 200
 LABELS = ("one value of the counts", "something beside the counts")
 
 
@@ -77,9 +77,9 @@ def choose_event(one: Seen, other: Seen) -> Event:
 
 def _candidates(one: Seen, other: Seen) -> Iterator[Event]:
     values = np.unique(np.concatenate([one.evidence, other.evidence]))
-    if len(values) > MOST_CANDIDATES:
+    if len(values) > MAX_CANDIDATES:
         values = np.unique(
-            np.quantile(np.concatenate([one.evidence, other.evidence]), np.linspace(0, 1, MOST_CANDIDATES))
+            np.quantile(np.concatenate([one.evidence, other.evidence]), np.linspace(0, 1, MAX_CANDIDATES))
         )
     for value in values.tolist():
         yield Event(None, value, np.inf, first=True)
@@ -87,7 +87,7 @@ def _candidates(one: Seen, other: Seen) -> Iterator[Event]:
     for kind, own in enumerate(np.concatenate([one.labels, other.labels]).T):
         labels, times = np.unique(own, return_counts=True)
         if len(labels) > 1:
-            for label in labels[np.argsort(-times, kind="stable")[:MOST_CANDIDATES]].tolist():
+            for label in labels[np.argsort(-times, kind="stable")[:MAX_CANDIDATES]].tolist():
                 yield Event((kind, label), 0.0, 0.0, first=True)
 
 

@@ -12,7 +12,7 @@ __all__ = ["audit_figure", "audit_picture"]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A8A", "#000000")
 MARKERS = {"counts": "o", "scores": "s", "file": "^"}
-LEAST_SHOWN = 1 / 12
+MIN_SHOWN = 1 / 12
 """Of the smallest epsilon: bounds below are drawn there, at the mark 0."""
 
 
@@ -43,7 +43,7 @@ def audit_figure(findings: list[Finding]) -> Figure:
 
 def _draw(axes: Any, own: list[Finding], everything: list[Finding]) -> None:
     epsilons = sorted({one.claimed for one in everything})
-    least = epsilons[0] * LEAST_SHOWN
+    least = epsilons[0] * MIN_SHOWN
     ends = [epsilons[0] / 1.5, epsilons[-1] * 1.5]
     axes.plot(ends, ends, color=INK, lw=1.2)
     axes.plot(ends, [end / 2 for end in ends], color=INK, lw=0.8, ls=":")

@@ -17,7 +17,7 @@ from dpoutlier.audit.evidence import log_ratios_of_counts
 from dpoutlier.audit.files import folder_in_memory, open_file
 from dpoutlier.audit.scores import code_for, way
 from dpoutlier.audit.seeds import seed_of
-from dpoutlier.audit.worlds import MOST_ROWS, cells_of, crowd_for, made_points
+from dpoutlier.audit.worlds import MAX_ROWS, cells_of, crowd_for, made_points
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import CellIds
@@ -25,7 +25,7 @@ from dpoutlier.scoring.nearest_cells import NearestCells
 
 __all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
 
-LEAST_TRIED, MOST_TRIED = 200, 200_000
+MIN_TRIED, MAX_TRIED = 200, 200_000
 
 
 class Guesses(NamedTuple):
@@ -72,10 +72,10 @@ def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = F
     model = configuration.model()
     pairs = by_score or configuration.replaces
     crowd = crowd_for(configuration, model) if by_score or isinstance(model.scorer, NearestCells) else 0
-    wanted = min(wanted, MOST_ROWS // ((1 + pairs) * (crowd + configuration.rows_per_person))) * (1 + pairs)
+    wanted = min(wanted, MAX_ROWS // ((1 + pairs) * (crowd + configuration.rows_per_person))) * (1 + pairs)
     room = model.partition.n_cells // model.partition.cells_per_row  # for so many at most
     places = np.random.default_rng(0).random(
-        (min(8 * min(wanted, room) + LEAST_TRIED, MOST_TRIED), configuration.n_features)
+        (min(8 * min(wanted, room) + MIN_TRIED, MAX_TRIED), configuration.n_features)
     )
     cells = cells_of(model, places)
     taken: set[tuple[int, int]] = set()

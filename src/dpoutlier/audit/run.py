@@ -27,7 +27,7 @@ DIED = (
     "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
 )
 FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
-FEW_CELLS, LEAST_RUNS = 4096, 100
+FEW_CELLS, MIN_RUNS = 4096, 100
 """Where a dense model has more cells, as many times fewer fits are made, but not fewer than this."""
 AIM, ENOUGH = 0.78, 0.74
 """Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is hardly ever
@@ -124,7 +124,7 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
     runs, files = runs_for(case, effort)
     slow = 1.0 if effort.patient else _effort_of_a_fit(case)
     if slow > 1:
-        runs, files = (max(int(wanted / slow), min(wanted, LEAST_RUNS)) for wanted in (runs, files))
+        runs, files = (max(int(wanted / slow), min(wanted, MIN_RUNS)) for wanted in (runs, files))
     for first in range(0, runs, CHUNK):
         own = channels if first < files else tuple(name for name in channels if name != FILE)
         some, cost = min(CHUNK, runs - first), sum(COSTS[channel] for channel in own)

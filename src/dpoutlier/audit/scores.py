@@ -18,7 +18,7 @@ from dpoutlier.scoring.nearest_cells import NearestCells
 __all__ = ["Code", "Questions", "code_for", "questions_for", "way"]
 
 STEPS = 4001
-MOST_PAIRS = 2**21
+MAX_PAIRS = 2**21
 
 
 class Questions(NamedTuple):
@@ -111,7 +111,7 @@ class Code:
 
     def __init__(self, scorer: LogCounts, rate: float, members: int, crowd: int, rows_per_person: int) -> None:
         scale = 1 / rate
-        reach = min(int(FAR * scale) + rows_per_person + 1, int(MOST_PAIRS**0.5) // 2)
+        reach = min(int(FAR * scale) + rows_per_person + 1, int(MAX_PAIRS**0.5) // 2)
         self.members = members
         self.likely = np.arange(max(crowd - reach, 0), crowd + reach + 1)
         self.terms = scorer.logarithms(self.likely, 1)

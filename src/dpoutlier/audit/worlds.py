@@ -24,9 +24,9 @@ PAST_THE_CAP = 3
 FAR = 10
 """In scales of the noise: past that it is hardly ever seen."""
 TRIES = 2000
-MOST_CROWD = 20_000
+MAX_CROWD = 20_000
 """For logarithms: with more noise than that nothing is seen anyway."""
-MOST_ROWS = 5_000_000
+MAX_ROWS = 5_000_000
 
 
 class Changed(NamedTuple):
@@ -108,7 +108,7 @@ def crowd_for(configuration: Configuration, model: Model) -> int:
     """
     if isinstance(model.scorer, NearestCells):
         return max(model.scorer.k - configuration.rows_per_person, 0)
-    return min(math.ceil(FAR / float(model.noise_laws[0].rate)) + 1, MOST_CROWD)
+    return min(math.ceil(FAR / float(model.noise_laws[0].rate)) + 1, MAX_CROWD)
 
 
 def worlds_of(configuration: Configuration) -> Worlds:
@@ -122,9 +122,9 @@ def worlds_of(configuration: Configuration) -> Worlds:
     place, other = pairs[int(np.argmax(apart))]  # the first of the best
     crowd = crowd_for(configuration, model)
     rows = 2 * crowd + configuration.rows_per_person
-    if rows > MOST_ROWS:
+    if rows > MAX_ROWS:
         raise InvalidParameterError(
-            f"an audit of this configuration would make up {rows:,} rows for every fit, more than {MOST_ROWS:,}: its "
+            f"an audit of this configuration would make up {rows:,} rows for every fit, more than {MAX_ROWS:,}: its "
             "worst case is one person beside k others. Audit it with a smaller k or rows_per_person."
         )
     return Worlds(configuration, place, other, crowd)

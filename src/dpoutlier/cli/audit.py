@@ -49,17 +49,17 @@ def audit(
     from dataclasses import replace  # noqa: PLC0415
     from time import perf_counter  # noqa: PLC0415
 
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.audit.report import verdict, write_audit  # noqa: PLC0415
     from dpoutlier.audit.run import FULL, QUICK, run_audit  # noqa: PLC0415
     from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
     begin = perf_counter()
     if jobs < -1 or jobs == 0:
-        raise bad("--jobs", "a number of processes, or -1 for all cores", jobs)
+        raise parameter_error("--jobs", "a number of processes, or -1 for all cores", jobs)
     there = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        raise bad("--out", "a folder that can be written to", str(out))
+        raise parameter_error("--out", "a folder that can be written to", str(out))
     say_if_compiling()
     cases = _cases(config)
     effort = QUICK if quick else FULL

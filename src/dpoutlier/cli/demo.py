@@ -26,12 +26,12 @@ def demo(
 
     Example: dpoutlier demo --out demo
     """
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.demo_run import run_demo  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415 - --help must not wait for it
 
     if as_epsilon(epsilon) is None:
-        raise bad("--epsilon", "finite", epsilon)
+        raise parameter_error("--epsilon", "finite", epsilon)
     with working("fitting, scoring and drawing (the first time also compiling)"):
         result = run_demo(out, epsilon)
     console().print(_table(result))

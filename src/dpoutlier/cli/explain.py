@@ -36,17 +36,17 @@ def explain(
     Example: dpoutlier explain model.dpo patients.csv --row 3 -o why.png
     """
     from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.files import read_points  # noqa: PLC0415
 
     if output is not None:
         if output.suffix.lower() not in {".png", ".svg"}:
-            raise bad("--output", "a .png or .svg file", str(output))
+            raise parameter_error("--output", "a .png or .svg file", str(output))
         import dpoutlier.explain.drawing  # noqa: PLC0415, F401 - a missing extra is said before the work
 
         check_output(output, overwrite=force)
         if url is not None:
-            raise bad("--output", "left out with --url", str(output), "A picture needs the model file.")
+            raise parameter_error("--output", "left out with --url", str(output), "A picture needs the model file.")
     detector = open_model(model, url, key_file, ca)
     domain = detector._fitted_domain()
     table = read_points(points, domain)
@@ -56,7 +56,7 @@ def explain(
     if not len(table):
         raise PointsError(f"{points} has no rows, so there is nothing to explain.")
     if not -1 <= row < len(table):
-        raise bad("--row", f"a row of {points}, which has {len(table)}, counted from 0", row)
+        raise parameter_error("--row", f"a row of {points}, which has {len(table)}, counted from 0", row)
     number = row if row >= 0 else int(detector.outlier_scores(chosen).argmax())
     one = chosen.slice(number, 1)
     found = detector.explain(one)

@@ -59,14 +59,14 @@ def features(
     Example: dpoutlier features new.csv --public -o features.toml
     """
     from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
     from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
 
     if not (public or schema):
         raise InvalidParameterError(NOT_SAID.format(path=sample))
     if output.suffix.lower() != ".toml":
-        raise bad("--output", "a .toml file", str(output))
+        raise parameter_error("--output", "a .toml file", str(output))
     check_output(output, overwrite=force)
     with working("reading"):
         lines = drafted(read_names(sample) if schema else read_sample(sample), missing=missing)

@@ -124,7 +124,7 @@ def fit(
 
     Files larger than memory: dpoutlier fit "rows/*.parquet" --features features.toml --epsilon 0.5 -o model
     """
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.detectors.registry import detector as chosen_detector  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
     from dpoutlier.ledger.deferred import DeferredLedger  # noqa: PLC0415
@@ -135,9 +135,9 @@ def fit(
     bounds = Bounds.from_file(features)
     assert bounds.names is not None
     if person in bounds.names:
-        raise bad("--person", "a column that is not a feature", person)
+        raise parameter_error("--person", "a column that is not a feature", person)
     if as_epsilon(epsilon) is None:
-        raise bad("--epsilon", "finite", epsilon, "The command line fits private models only.")
+        raise parameter_error("--epsilon", "finite", epsilon, "The command line fits private models only.")
     own = {
         "n_trees": None if n_trees is None else _number_or_auto("--n-trees", n_trees),
         "depth": None if depth is None else _number_or_auto("--depth", depth),
@@ -154,7 +154,7 @@ def fit(
         "sparse_size": sparse_size,
     }
     if ledger is None and anchor is not None:
-        raise bad("--anchor", "left out, or given with --ledger", str(anchor))
+        raise parameter_error("--anchor", "left out, or given with --ledger", str(anchor))
     book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)
     unfitted = chosen_detector(
         detector.value,
@@ -228,21 +228,21 @@ def _set_own(detector: Any, own: dict[str, Any]) -> None:
 
 
 def _number_or_auto(option: str, text: str) -> int | str:
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
 
     if text == "auto":
         return text
     if not re.fullmatch(r"-?[0-9]{1,18}", text):
-        raise bad(option, "'auto' or a whole number", text)
+        raise parameter_error(option, "'auto' or a whole number", text)
     return int(text)
 
 
 def _numbers(option: str, text: str) -> int | list[int]:
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
 
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         also = "'auto', " if option == "--bins" else ""
-        raise bad(option, f"{also}a number, or numbers with commas between", text) from None
+        raise parameter_error(option, f"{also}a number, or numbers with commas between", text) from None
     return numbers[0] if len(numbers) == 1 else numbers

@@ -65,7 +65,7 @@ def create(
 
     Example: dpoutlier ledger create budget.ledger --dataset patients --epsilon 3 --anchor /mnt/other-disk/budget.anchor
     """
-    from dpoutlier._validate import bad  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
     if epsilon is None and part_of is None:
@@ -83,7 +83,7 @@ def create(
     check_budget(dataset, **given)
     new = not path.exists()
     if new and part_of is not None:
-        raise bad("--part-of", f"left out, since {path} does not exist yet", part_of)
+        raise parameter_error("--part-of", f"left out, since {path} does not exist yet", part_of)
     opened = Ledger.create(path, anchor=anchor) if new else Ledger(path, anchor=anchor)
     opened.open_budget(dataset, **given)
     if new:
@@ -104,14 +104,14 @@ def show(
 
     Example: dpoutlier ledger show budget.ledger --plan 0.25
     """
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
     each = None if plan is None else as_epsilon(plan)
     if plan is not None and each is None:
-        raise bad("--plan", "finite", plan)
+        raise parameter_error("--plan", "finite", plan)
     opened = Ledger(path, anchor=anchor)
     if as_json:
         import json  # noqa: PLC0415
@@ -229,13 +229,13 @@ def export(
     Example: dpoutlier ledger export budget.ledger -o budget.csv
     """
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
     from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
     ways = {".csv": as_csv, ".json": as_json}
     if output.suffix.lower() not in ways:
-        raise bad("--output", "a .csv or .json file", str(output))
+        raise parameter_error("--output", "a .csv or .json file", str(output))
     content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
     write_aside(output, lambda stream: stream.write(content), overwrite=force)
     say(f"Wrote {output}")

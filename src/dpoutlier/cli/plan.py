@@ -33,7 +33,7 @@ def plan(
 
     Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    from dpoutlier._validate import bad  # noqa: PLC0415
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.detectors.simulate import advise  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
@@ -41,7 +41,7 @@ def plan(
     bounds = Bounds.from_file(features)
     exact = as_epsilon(epsilon)
     if exact is None:
-        raise bad("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
+        raise parameter_error("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
     assert bounds.names is not None
     say_if_compiling()
     with working("simulating"):

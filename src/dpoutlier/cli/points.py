@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from dpoutlier.cli.files import csv_points, write_csv_rows
 from dpoutlier.exceptions import PointsError
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.batched import rows_of_a_batch
 from dpoutlier.tables.csv import check_columns, csv_header
 from dpoutlier.tables.parquet import open_parquet, parquet_schema
@@ -110,6 +110,6 @@ def _typed(table: pa.Table, numbers: list[str]) -> pa.Table:
     for name in numbers:
         kind = table.schema.field(name).type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-            (values,) = tables.columns(table.select([name]))
+            (values,) = convert.columns(table.select([name]))
             table = table.set_column(table.column_names.index(name), name, pa.array(values))
     return table

@@ -2,7 +2,7 @@
 
 import re
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 
 __all__ = ["bytes_of"]
 
@@ -19,5 +19,5 @@ def bytes_of(name: str, text: str) -> int:
     found = re.fullmatch(r"\s*([0-9]{1,12})\s*([a-zA-Z]*)\s*", text)
     size = int(found[1]) * UNITS.get(found[2].lower(), 0) if found else 0
     if not LEAST <= size <= MOST:
-        raise bad(name, "a size from 1KiB to 4GiB, such as 16MiB", text[:80])
+        raise parameter_error(name, "a size from 1KiB to 4GiB, such as 16MiB", text[:80])
     return size

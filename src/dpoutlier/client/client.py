@@ -11,8 +11,7 @@ from typing import Any, NoReturn, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
-from dpoutlier._validate import share as checked_share
+from dpoutlier._validate import checked_share, parameter_error
 from dpoutlier.client.connection import Connection
 from dpoutlier.client.description import Description
 from dpoutlier.client.explanation import ServedExplanation
@@ -92,7 +91,9 @@ class Client(ScoresPoints):
         timeout: float = 60,
     ) -> None:
         if model is not None and (not isinstance(model, str) or not MODEL_NAME.fullmatch(model)):
-            raise bad("model", "the id of a model: up to 64 letters, digits, dots, dashes and underscores", model)
+            raise parameter_error(
+                "model", "the id of a model: up to 64 letters, digits, dots, dashes and underscores", model
+            )
         self._connection = Connection(url, key=key, ca=ca, timeout=timeout)
         self._lock = threading.RLock()
         self._model = self._only_model() if model is None else model

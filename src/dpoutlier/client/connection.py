@@ -26,7 +26,7 @@ from urllib3.exceptions import (
 )
 from urllib3.util import parse_url
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.client.transport import RETRIED, HTTPPool, HTTPSPool, RetryUntil, TimeUntil, TooLargeError, limited_to
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 
@@ -38,7 +38,7 @@ UNAUTHORIZED, CERTIFICATE, INVALID_KEY = "unauthorized", "certificate", "invalid
 KEY_COMES_FROM = f"Give it as key=..., or in the variable {VARIABLE}."
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CONNECTIONS = 16
-MOST_BYTES = 2**25
+MAX_BYTES = 2**25
 """Of an answer, unless the caller knows better: the description of a model with thousands of features is smaller."""
 LONGEST_MESSAGE = 2000
 
@@ -80,7 +80,7 @@ class Connection:
             )
         self._ca = None if ca is None else _ca_file(ca)
         if self._ca is not None and self._scheme == "http":
-            raise bad("ca", "left out with http", str(ca), "Certificates belong to https.")
+            raise parameter_error("ca", "left out with http", str(ca), "Certificates belong to https.")
         self._answered, self._lock, self._made_in = False, threading.Lock(), -1
         self._pool: Any = None
 
@@ -106,14 +106,14 @@ class Connection:
         accept: str,
         query: Mapping[str, Any] | None = None,
         *,
-        most: int = MOST_BYTES,
+        most: int = MAX_BYTES,
     ) -> Answer:
         """The answer to a POST; it may have at most ``most`` bytes."""
         target = f"{path}?{urlencode(query)}" if query else path
         return self._ask("POST", target, body, {"Content-Type": kind, "Accept": accept}, most)
 
     def _ask(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], most: int = MOST_BYTES
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], most: int = MAX_BYTES
     ) -> Answer:
         until = time.monotonic() + self.timeout
         try:
@@ -180,13 +180,13 @@ def _parts(url: Any) -> tuple[str, str, str, int, str]:
     """The url as it is shown; its scheme, host, port, and the prefix of each path."""
     wanted = "the address of a server, such as https://host:8765"
     if not isinstance(url, str):
-        raise bad("url", wanted, url)
+        raise parameter_error("url", wanted, url)
     try:
         found = parse_url(url)
     except LocationParseError:
         found = None
     if found is None or found.scheme not in {"http", "https"} or not found.host:
-        raise bad("url", wanted, url)
+        raise parameter_error("url", wanted, url)
     if found.auth or found.query or found.fragment:
         raise InvalidParameterError(  # without the value, which may be a secret
             name="url", must=f"{wanted}, without a password, a question mark or a #"
@@ -198,7 +198,7 @@ def _parts(url: Any) -> tuple[str, str, str, int, str]:
 
 def _seconds(timeout: Any) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout <= 86400:
-        raise bad("timeout", "a number of seconds above 0, and at most a day", timeout)
+        raise parameter_error("timeout", "a number of seconds above 0, and at most a day", timeout)
     return float(timeout)
 
 
@@ -216,11 +216,11 @@ def _checked(key: Any) -> str:
 
 def _ca_file(ca: Any) -> str:
     if not isinstance(ca, str | Path) or not Path(ca).is_file():
-        raise bad("ca", "the file of the authority that signed the server's certificate", str(ca))
+        raise parameter_error("ca", "the file of the authority that signed the server's certificate", str(ca))
     try:
         ssl.create_default_context(cafile=ca)
     except (ssl.SSLError, OSError):
-        raise bad("ca", "a file of certificates in PEM", str(ca)) from None
+        raise parameter_error("ca", "a file of certificates in PEM", str(ca)) from None
     return str(ca)
 
 

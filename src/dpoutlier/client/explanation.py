@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import ServerError
 from dpoutlier.explain.explanation import Explanation
 from dpoutlier.explain.wording import value_text
@@ -109,7 +109,7 @@ class ServedExplanation(Explanation):
         """What a table shows of one feature: the usual values; for forests and marginals also the score there."""
         self._check_point(point)
         if feature not in self.features:
-            raise bad("feature", f"one of {list(self.features)}", feature)
+            raise parameter_error("feature", f"one of {list(self.features)}", feature)
         return self.points[point].instead[feature][: 1 if self.grid else 2]
 
     def _region_note(self, point: int) -> str:

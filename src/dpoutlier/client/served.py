@@ -18,7 +18,7 @@ from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ServerError
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions, Rows
 
 __all__ = ["ReplacedError", "ServedModel"]
@@ -141,15 +141,15 @@ class ServedModel(ScoresPoints):
     def _features_of(self, X: Any) -> Any:
         """The table without the column that identifies people, which points may have."""
         person = self.description.person
-        names = None if person is None else tables.column_names(X)
-        return X if names is None or person not in names else tables.without(X, str(person))
+        names = None if person is None else convert.column_names(X)
+        return X if names is None or person not in names else convert.without(X, str(person))
 
     def _check_points(self, X: Any) -> Domain:
         """The check of a loaded model. If there are too many columns, the error also says what to do."""
         try:
             return super()._check_points(X)
         except ValueError as error:
-            names, known = tables.column_names(X) or [], self.description.domain.names
+            names, known = convert.column_names(X) or [], self.description.domain.names
             if known is None or not set(known) < set(names):
                 raise
             kind, text = type(error), str(error).rstrip()

@@ -18,7 +18,7 @@ from urllib3.util.response import assert_header_parsing
 __all__ = ["RETRIED", "HTTPPool", "HTTPSPool", "RetryUntil", "TimeUntil", "TooLargeError", "limited_to"]
 
 RETRIED = frozenset({429, 502, 503, 504})
-MOST_RETRIES = 500
+MAX_RETRIES = 500
 """For one request. urllib3 calls itself for each retry, and Python allows a thousand calls within each other."""
 FIRST_RETRIES = 3
 """While the server has never answered: the address may be wrong."""
@@ -52,7 +52,7 @@ class RetryUntil(Retry):
     def __init__(self, until: float, *, found_before: bool = True, **state: Any) -> None:
         lost = None if found_before else FIRST_RETRIES
         policy = {
-            "total": MOST_RETRIES,
+            "total": MAX_RETRIES,
             "connect": lost,
             "read": lost,
             "other": 0,

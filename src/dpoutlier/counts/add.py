@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
-from dpoutlier.counts.base import MOST_COUNT, NoisyCounts
+from dpoutlier._validate import parameter_error
+from dpoutlier.counts.base import MAX_COUNT, NoisyCounts
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.sparse import SparseCounts
 
@@ -39,8 +39,8 @@ def _sparse(all_held: Sequence[NoisyCounts]) -> NoisyCounts:
 
 
 def _check_size(total: NDArray[np.int64]) -> None:
-    if (total >= MOST_COUNT).any() or (total <= -MOST_COUNT).any():
-        raise bad("the merged counts", "below 2**38 rows in every cell", "more", "Merge fewer releases.")
+    if (total >= MAX_COUNT).any() or (total <= -MAX_COUNT).any():
+        raise parameter_error("the merged counts", "below 2**38 rows in every cell", "more", "Merge fewer releases.")
 
 
 ADDED_BY_KIND: dict[str, Callable[[Sequence[NoisyCounts]], NoisyCounts]] = {"dense": _dense, "sparse": _sparse}

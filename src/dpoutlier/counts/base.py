@@ -13,7 +13,7 @@ from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 
 __all__ = [
-    "MOST_COUNT",
+    "MAX_COUNT",
     "STREAM",
     "NoisyCounts",
     "all_counts",
@@ -27,7 +27,7 @@ STREAM = (
     128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
 )
 MANY = 2**16  # cells looked up at once
-MOST_COUNT = 2**38  # of a cell, in rows: with more, sums of count times distance would leave the kernels' integers
+MAX_COUNT = 2**38  # of a cell, in rows: with more, sums of count times distance would leave the kernels' integers
 
 
 class NoisyCounts(Protocol):

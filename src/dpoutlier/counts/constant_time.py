@@ -14,14 +14,14 @@ from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import SecretError
 from dpoutlier.kernels.constant_time import BUCKET, CELL_WORDS, ConstantTimeTable, put_in_buckets
 from dpoutlier.kernels.counts import CONSTANT_TIME, CountTable
-from dpoutlier.noise.guide import DIGITS, MOST_SCALE, guided_table
+from dpoutlier.noise.guide import DIGITS, MAX_SCALE, guided_table
 from dpoutlier.noise.powers import law_powers
 
 __all__ = ["ConstantTimeCounts", "in_constant_time"]
 
-LEAST_SLOTS = 2**16
+MIN_SLOTS = 2**16
 STEP = 4  # between numbers of slots
-MOST_FULL = 0.75
+MAX_FULL = 0.75
 _PERSON = b"dpoutlier steady"  # fixed: it decides where cells lie
 
 
@@ -73,7 +73,7 @@ def slots_for(n: int, share: float) -> int:
     A step is taken when between 3/16 and 3/4 of the slots are full. Where in between, ``share`` says, which is drawn once for each
     fit. So a cell more or less changes the number with a probability of less than 1 / n, and of none up to 12,288 cells.
     """
-    slots, full = LEAST_SLOTS, MOST_FULL * STEP**-share
+    slots, full = MIN_SLOTS, MAX_FULL * STEP**-share
     while n > slots * full:
         slots *= STEP
     return slots
@@ -85,7 +85,7 @@ def in_constant_time(counts: KeyedCounts) -> ConstantTimeCounts:
         raise SecretError(
             f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
             "depends on the noise that it draws, so clients must not time its answers. New fits take it only for noise wider "
-            f"than {MOST_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
+            f"than {MAX_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
             "published; a new fit is a new release, and costs anew."
         )
     made = ConstantTimeCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.base import MOST_COUNT, empty_table
+from dpoutlier.counts.base import MAX_COUNT, empty_table
 from dpoutlier.counts.stored import Arrays, expect, too_large
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.kernels.counts import DENSE, CountTable
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["MOST_DENSE_CELLS", "DenseCounts"]
+__all__ = ["MAX_DENSE_CELLS", "DenseCounts"]
 
-MOST_DENSE_CELLS = 2**22
+MAX_DENSE_CELLS = 2**22
 
 
 def _compact(counts: NDArray[np.int64]) -> NDArray[Any]:
@@ -53,9 +53,9 @@ class DenseCounts:
     @classmethod
     def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> DenseCounts:  # noqa: ARG003 - nothing else is said of them
         """Counts of the cells of this partition, every array checked."""
-        if partition.n_cells > MOST_DENSE_CELLS:
+        if partition.n_cells > MAX_DENSE_CELLS:
             raise ModelFileError("the model file has too many cells for dense counts.")
         counts = expect(arrays, "counts", "<i8", (partition.n_cells,))
-        if too_large(counts, MOST_COUNT):
+        if too_large(counts, MAX_COUNT):
             raise ModelFileError("the counts of the model file are too large.")
         return cls(counts)

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one
-from dpoutlier.counts.base import MOST_COUNT, empty_table, occupied_cells
+from dpoutlier._validate import positive_int
+from dpoutlier.counts.base import MAX_COUNT, empty_table, occupied_cells
 from dpoutlier.counts.stored import Arrays, listed
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.binomial import Between, chance_of_at_least, directed
@@ -19,9 +19,9 @@ from dpoutlier.noise.guide import DIGITS
 from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
 from dpoutlier.partitions.base import CellIds, Partition
 
-__all__ = ["MOST_SPARSE_SIZE", "SparseCounts", "expected_empty", "least_size_for", "threshold_for"]
+__all__ = ["MAX_SPARSE_SIZE", "SparseCounts", "expected_empty", "least_size_for", "threshold_for"]
 
-MOST_SPARSE_SIZE = 10**7  # a file of 240 megabytes
+MAX_SPARSE_SIZE = 10**7  # a file of 240 megabytes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class SparseCounts:
     @classmethod
     def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> SparseCounts:
         """Counts of the cells of this partition, every array checked."""
-        tau = at_least_one(MOST_COUNT - 1, threshold=content["threshold"])
+        tau = positive_int(MAX_COUNT - 1, threshold=content["threshold"])
         return cls(*listed(arrays, partition, "noisy", tau), tau)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import exact_number
-from dpoutlier.counts.base import MOST_COUNT
+from dpoutlier.counts.base import MAX_COUNT
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 
@@ -45,6 +45,6 @@ def listed(
     ascending = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
     last = divmod(partition.n_cells - 1, 2**64)
     inside = not len(ids) or (int(high[-1]), int(low[-1])) <= last
-    if not ascending.all() or not inside or (counts < least).any() or (counts >= MOST_COUNT).any():
+    if not ascending.all() or not inside or (counts < least).any() or (counts >= MAX_COUNT).any():
         raise ModelFileError("the cells of the model file are not in order.")
     return ids, counts

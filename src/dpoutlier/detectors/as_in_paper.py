@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, one_of
+from dpoutlier._validate import one_of, positive_int
 from dpoutlier.detectors.grid import DPGridKNN
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 __all__ = ["as_in_paper", "unsafe_bounds"]
 
@@ -76,7 +76,7 @@ def as_in_paper(
     False
     """
     bounds = unsafe_bounds(X, preprocessing)
-    grid = Grid((at_least_one(bins=bins),) * len(bounds.lower))
+    grid = Grid((positive_int(bins=bins),) * len(bounds.lower))
     return DPGridKNN(
         epsilon,
         features=bounds,
@@ -122,17 +122,17 @@ def unsafe_bounds(X: Any, preprocessing: str = "centre-first") -> Bounds:
             "X must hold finite numbers, none of them near the largest float, and none missing. Leave out columns of text, "
             "and rows with gaps."
         )
-    found = Bounds(lower, upper, tables.column_names(X))
+    found = Bounds(lower, upper, convert.column_names(X))
     found.leaked = True
     return found
 
 
 def _columns(X: Any) -> list[NDArray[np.float64]]:
-    if tables.is_lazy(X) or isinstance(X, str | PathLike):
+    if convert.is_lazy(X) or isinstance(X, str | PathLike):
         raise InvalidParameterError(
             f"X must be an array or a data frame in memory, got {type(X).__name__}. Read or collect it first."
         )
-    columns = tables.columns(X)
+    columns = convert.columns(X)
     if not columns or not len(columns[0]):
         raise InvalidParameterError(
             "X must have at least one row and one column. Give the rows that the grid is made from."

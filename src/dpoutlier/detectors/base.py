@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.old_names import with_new_names
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ColumnNamesWarning
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.dataset import DatasetTable, is_dataset
 from dpoutlier.tables.files import file_table
 from dpoutlier.tables.paths import check_text_is_path
@@ -29,7 +29,7 @@ NO_NAMES = (
     "the bounds. A scaler before the detector changes the units, and keeps exact means of the rows. Pass a data frame with names "
     "and without scaling, or give bounds without names."
 )
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 
 
 class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
@@ -88,16 +88,16 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _declared_domain(self, X: Any, declared: Bounds) -> Domain:
         """The domain of ``X`` from what is declared and from the schema, which is public."""
-        n_columns, names = tables.number_of_columns(X), tables.column_names(X)
+        n_columns, names = convert.number_of_columns(X), convert.column_names(X)
         if names is None and declared.names is not None and n_columns == len(declared.names):
             warnings.warn(NO_NAMES.format(names=_listed(declared.names)), ColumnNamesWarning, stacklevel=3)
         person = self._person_column
         if person is None:
             return declared.domain(n_columns, names)
         if names is None or person not in names:
-            raise bad("person", "the name of a column", person, "Pass a data frame that has this column.")
+            raise parameter_error("person", "the name of a column", person, "Pass a data frame that has this column.")
         if person in (declared.names or ()):
-            raise bad("person", "a column that is no feature", person)
+            raise parameter_error("person", "a column that is no feature", person)
         return declared.domain(n_columns - 1, [name for name in names if name != person])
 
     @property
@@ -118,5 +118,5 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_SHOWN
-    return ", ".join(names[:MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MAX_SHOWN
+    return ", ".join(names[:MAX_SHOWN]) + (f" and {more} more" if more > 0 else "")

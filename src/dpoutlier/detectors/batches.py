@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.detectors.scores import labels_of
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ class BatchScorer:
         batch.
         """
         with np.errstate(all="ignore"):
-            columns = tables.columns(features, self.detector._fitted_domain())
+            columns = convert.columns(features, self.detector._fitted_domain())
         scored = self.of_columns(columns)
         if scored is None:
-            raise tables.missing_value(features, self.detector._fitted_domain(), first, whole=whole)
+            raise convert.missing_value(features, self.detector._fitted_domain(), first, whole=whole)
         return scored
 
     def of_columns(self, columns: Sequence[NDArray[np.float64]]) -> ScoredBatch | None:
-        """Score points whose values are numbers already, as ``tables.columns`` makes them.
+        """Score points whose values are numbers already, as ``tables.convert.columns`` makes them.
 
         Returns None if a value is missing and that must be an error; the caller, who knows the table, raises it.
         """

@@ -24,7 +24,7 @@ from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.sql.export import export_scores
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions, Rows
 
 __all__ = ["FittedDetector", "HoldsModel", "Walks", "WalksCells"]
@@ -218,8 +218,8 @@ class HoldsModel(ScoresPoints):
     def _features_of(self, X: Any) -> Any:
         """The table without the column that identifies people: points may have it, and do not need it."""
         person = self.model_.guarantee.person if hasattr(self, "model_") else None
-        names = None if person is None else tables.column_names(X)
-        return X if names is None or person not in names else tables.without(X, str(person))
+        names = None if person is None else convert.column_names(X)
+        return X if names is None or person not in names else convert.without(X, str(person))
 
     def _fitted_domain(self) -> Domain:
         return self.model_.domain

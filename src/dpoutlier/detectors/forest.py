@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.exceptions import InvalidParameterError
@@ -32,7 +32,7 @@ class _OfTrees(PartitionedDetector):
     def _by_rule(self) -> bool:
         for name, value in (("n_trees", self.n_trees), ("depth", self.depth)):
             if isinstance(value, str) and value != "auto":
-                raise bad(name, "'auto' or a whole number", value)
+                raise parameter_error(name, "'auto' or a whole number", value)
         return isinstance(self.n_trees, str) or isinstance(self.depth, str)
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:

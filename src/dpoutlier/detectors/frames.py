@@ -9,12 +9,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from dpoutlier._validate import bad, one_of
+from dpoutlier._validate import one_of, parameter_error
 from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.engines.registry import ENGINES, engine_of
 from dpoutlier.exceptions import PointsError
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 __all__ = ["ADDED", "batch_scorer", "feature_columns", "score_frame"]
 
@@ -54,10 +54,10 @@ def batch_scorer(
     """The function of a batch of points; it keeps the threshold of this moment."""
     for name, value in (("column", column), ("outside", outside), ("prediction", prediction)):
         if not isinstance(value, str) and (value is not None or name == "column"):
-            raise bad(name, "the name of a column" + ("" if name == "column" else ", or None"), value)
+            raise parameter_error(name, "the name of a column" + ("" if name == "column" else ", or None"), value)
     names = [name for name in (column, outside, prediction) if name is not None]
     if len(set(names)) < len(names):
-        raise bad("column, outside and prediction", "different names", names)
+        raise parameter_error("column, outside and prediction", "different names", names)
     nulls = one_of(("error", "null"), missing=missing) == "null"
     detector = detector._only_scoring()
     return BatchScorer(detector, column, outside, prediction if detector._threshold() is not None else None, nulls)
@@ -67,7 +67,7 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
     """The frame with the columns that the scorer adds."""
     engine = engine_of(frame)
     if engine is None:
-        if not tables.is_frame(frame):
+        if not convert.is_frame(frame):
             known = ", ".join(["pandas", *(one.name for one in ENGINES)])
             raise TypeError(
                 f"score_frame takes a frame of one of {known}; got {type(frame).__name__}; outlier_scores takes arrays."
@@ -75,7 +75,7 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
         return _in_memory(frame, scorer)
     features = feature_columns(engine.column_names(frame), scorer, ignores_case=engine.ignores_case)
     schema = engine.schema(frame)
-    tables.check_types((name, schema[name]) for name in features)
+    convert.check_types((name, schema[name]) for name in features)
     return engine.with_columns(frame, _ScoreColumns(scorer, features))
 
 
@@ -120,7 +120,7 @@ def _in_memory(frame: Any, scorer: BatchScorer) -> Any:
 
     features = feature_columns(list(frame.column_names if hasattr(frame, "column_names") else frame.columns), scorer)
     given: Any = nw.from_native(frame)
-    tables.check_types(given[:0].select(nw.col(*features)).collect_schema().items())
+    convert.check_types(given[:0].select(nw.col(*features)).collect_schema().items())
     if nw.dependencies.is_pandas_dataframe(frame):
         return _add_to_pandas(frame, scorer, features, whole=True)
     chosen = nw.to_native(nw.from_native(frame, eager_only=True).select(nw.col(*features)))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from dpoutlier._validate import at_least_one, bad, one_of
-from dpoutlier.counts.sparse import MOST_SPARSE_SIZE, SparseCounts, least_size_for
+from dpoutlier._validate import one_of, parameter_error, positive_int
+from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, SparseCounts, least_size_for
 from dpoutlier.detectors.fitted import WalksCells
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
@@ -303,12 +303,12 @@ class DPGridKNN(_OnGrid, PrivateDetector):
     def _count_choices(self) -> dict[str, Any]:
         return {
             "counts": one_of(COUNT_KINDS, counts=self.counts),
-            "sparse_size": at_least_one(MOST_SPARSE_SIZE, sparse_size=self.sparse_size),
+            "sparse_size": positive_int(MAX_SPARSE_SIZE, sparse_size=self.sparse_size),
         }
 
     def _by_rule(self) -> bool:
         if isinstance(self.bins, str) and self.bins != "auto":
-            raise bad("bins", "'auto', a whole number, or one for each feature", self.bins)
+            raise parameter_error("bins", "'auto', a whole number, or one for each feature", self.bins)
         return isinstance(self.bins, str)
 
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:

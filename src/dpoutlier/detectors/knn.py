@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, share, true_or_false
+from dpoutlier._validate import checked_share, positive_int, true_or_false
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.privacy.guarantee import Guarantee
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions
 from dpoutlier.trusted.knn import ReferenceNeighbours
 
@@ -111,12 +111,12 @@ class KNN(Detector):
         ReferenceDataError
             If the reference rows cannot be read.
         """
-        k = at_least_one(k=self.k)
+        k = positive_int(k=self.k)
         weighted = true_or_false(weighted=self.weighted)
-        fpr = None if self.target_fpr is None else share(target_fpr=self.target_fpr)
+        fpr = None if self.target_fpr is None else checked_share(target_fpr=self.target_fpr)
         declared = self._declared()
         X = self._table(X, declared)
-        if tables.is_lazy(X):
+        if convert.is_lazy(X):
             raise TypeError(
                 f"a lazy frame ({type(X).__name__}) was passed; collect it into a data frame: this keeps all rows."
             )

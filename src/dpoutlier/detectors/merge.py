@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.counts.add import ADDED_BY_KIND, added
 from dpoutlier.detectors.fitted import FittedDetector, HoldsModel
 from dpoutlier.detectors.load import detector_of
@@ -17,7 +17,7 @@ from dpoutlier.detectors.read import read_model
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
-from dpoutlier.privacy.guarantee import MOST_EPSILON
+from dpoutlier.privacy.guarantee import MAX_EPSILON
 
 __all__ = ["merge", "release_id"]
 
@@ -26,7 +26,7 @@ WHO = (
     "'overlapping' says that somebody may: then their epsilons add up. If you do not know, it is 'overlapping'."
 )
 SHOWN = 12
-MOST_DIGITS = 200
+MAX_DIGITS = 200
 
 
 def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDetector:
@@ -77,12 +77,12 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     '2'
     """
     if people not in list(People):
-        raise bad("people", "'disjoint' or 'overlapping'", people, WHO)
+        raise parameter_error("people", "'disjoint' or 'overlapping'", people, WHO)
     if isinstance(models, str | Path | HoldsModel):
-        raise bad("models", "a list of at least two models or paths", models)
+        raise parameter_error("models", "a list of at least two models or paths", models)
     named = [_named(given, number) for number, given in enumerate(models, 1)]
     if len(named) < 2:
-        raise bad("models", "at least two", len(named), "One release is what it is.")
+        raise parameter_error("models", "at least two", len(named), "One release is what it is.")
     for name, model in named:
         _check_alone(name, model)
     for name, model in named[1:]:
@@ -137,7 +137,7 @@ def _named(given: Any, number: int) -> tuple[str, Model]:
     if isinstance(given, str | Path):
         return str(given), read_model(given, secret=True)  # a secret one is refused below, in words that fit
     if not isinstance(given, HoldsModel):
-        raise bad(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
+        raise parameter_error(f"model {number}", "the path of a model file, or a fitted detector with a model", given)
     return f"model {number}", given._fitted_model()
 
 
@@ -225,10 +225,10 @@ def _parts_of(model: Model) -> tuple[Part, ...]:
 
 
 def _check_epsilon(merged: Merged) -> None:
-    if merged.epsilon > MOST_EPSILON:
+    if merged.epsilon > MAX_EPSILON:
         raise InvalidParameterError("the epsilons of these releases add up to more than 1e9, which is not supported.")
-    if len(str(merged.epsilon.denominator)) > MOST_DIGITS or len(str(merged.epsilon.numerator)) > MOST_DIGITS:
+    if len(str(merged.epsilon.denominator)) > MAX_DIGITS or len(str(merged.epsilon.numerator)) > MAX_DIGITS:
         raise InvalidParameterError(
-            f"the epsilons of these releases add up to a fraction of more than {MOST_DIGITS} digits, which a model file cannot "
+            f"the epsilons of these releases add up to a fraction of more than {MAX_DIGITS} digits, which a model file cannot "
             "hold. Fit with simpler epsilons, such as 0.5."
         )

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpoutlier._validate import bad, is_whole, share
+from dpoutlier._validate import checked_share, is_whole, parameter_error
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
@@ -29,7 +29,7 @@ from dpoutlier.privacy.guarantee import LEAKED, Guarantee, as_epsilon
 from dpoutlier.privacy.receipt import Receipt, checked_name
 from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.threads import thread_count
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.dataset import is_dataset
 from dpoutlier.trusted.fit import fit_model
@@ -125,7 +125,7 @@ class PartitionedDetector(HoldsModel, Detector):
         return False
 
     def _target_fpr(self) -> float | None:
-        return None if self.target_fpr is None else share(target_fpr=self.target_fpr)
+        return None if self.target_fpr is None else checked_share(target_fpr=self.target_fpr)
 
     target_fpr: Any
 
@@ -181,7 +181,7 @@ class PrivateDetector(PartitionedDetector):
 
     def _person(self) -> str | None:
         if self.person is not None and (not isinstance(self.person, str) or not self.person.isprintable()):
-            raise bad("person", "the name of a column, or None", self.person)
+            raise parameter_error("person", "the name of a column, or None", self.person)
         return self.person
 
     def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
@@ -192,7 +192,7 @@ class PrivateDetector(PartitionedDetector):
         if self.n_rows_hint is None or self.n_rows_hint == "estimate":
             return "estimate" if self.n_rows_hint == "estimate" else None
         if not is_whole(self.n_rows_hint) or not 1 <= self.n_rows_hint <= 2**53:
-            raise bad(
+            raise parameter_error(
                 "n_rows_hint",
                 "a public guess of the number of rows, 'estimate', or None",
                 self.n_rows_hint,
@@ -210,7 +210,7 @@ class PrivateDetector(PartitionedDetector):
         if self.ledger is None or isinstance(self.ledger, Ledger):
             return self.ledger
         if not isinstance(self.ledger, str | Path):
-            raise bad("ledger", "a Ledger, the path of one, or None", self.ledger)
+            raise parameter_error("ledger", "a Ledger, the path of one, or None", self.ledger)
         return Ledger(self.ledger)
 
     def _count_choices(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class PrivateDetector(PartitionedDetector):
     def _check_shown(self, X: Any) -> None:
         files = isinstance(X, list) and len(X) > 0 and all(isinstance(one, str | Path) for one in X)
         shown = files or isinstance(X, np.ndarray | BatchedTable | str | Path) or is_dataset(X)
-        if self.ledger is None or shown or tables.is_lazy(X) or tables.is_frame(X):
+        if self.ledger is None or shown or convert.is_lazy(X) or convert.is_frame(X):
             return
         raise InvalidParameterError(
             f"with a ledger X must be an array, a data frame, a query or files, got {type(X).__name__}: the number of its columns "
@@ -248,7 +248,7 @@ class PrivateDetector(PartitionedDetector):
 
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         if self.unsafe_seed is not None and not is_whole(self.unsafe_seed):
-            raise bad("unsafe_seed", "a whole number or None", self.unsafe_seed)
+            raise parameter_error("unsafe_seed", "a whole number or None", self.unsafe_seed)
         return Plan(
             detector=type(self).__name__,
             domain=domain,
@@ -259,7 +259,7 @@ class PrivateDetector(PartitionedDetector):
             **self._count_choices(),
             n_rows_hint=self._checked_n_rows_hint(),
             target_fpr=self._target_fpr(),
-            threshold_share=Fraction(repr(share(threshold_share=self.threshold_share))),
+            threshold_share=Fraction(repr(checked_share(threshold_share=self.threshold_share))),
             unsafe_seed=self.unsafe_seed,
             n_jobs=thread_count(self.n_jobs),
             reserve=self._reserve(),

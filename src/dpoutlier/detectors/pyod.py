@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.scores import ScoresPoints
 
@@ -75,7 +75,7 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
             The adapter with its fitted ``detector_``.
         """
         if not isinstance(self.detector, Detector):
-            raise bad(
+            raise parameter_error(
                 "detector",
                 "one that can be fitted",
                 self.detector,
@@ -165,7 +165,7 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
 
     def _fitted(self) -> ScoresPoints:
         if not isinstance(self.detector, ScoresPoints):
-            raise bad("detector", "a detector of dpoutlier", self.detector)
+            raise parameter_error("detector", "a detector of dpoutlier", self.detector)
         check_is_fitted(self)
         known = self._known()
         assert known is not None

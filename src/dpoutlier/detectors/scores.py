@@ -11,10 +11,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions
 
 __all__ = ["ScoresPoints", "labels_of"]
@@ -70,8 +70,8 @@ class ScoresPoints(ABC):
         """The domain, after a check that the columns are those of the fit."""
         self._check_fitted()
         domain = self._fitted_domain()
-        n_columns, names = tables.number_of_columns(X), tables.column_names(X)
-        nameless = tables.is_frame(X) and names is None and domain.names is not None
+        n_columns, names = convert.number_of_columns(X), convert.column_names(X)
+        nameless = convert.is_frame(X) and names is None and domain.names is not None
         if nameless or (names is not None and names != list(domain.names or ())):
             from sklearn.utils.validation import validate_data  # noqa: PLC0415 - slow to import, and has the right words
 
@@ -92,7 +92,7 @@ class ScoresPoints(ABC):
     def _points(self, X: Any) -> NDArray[np.float64]:
         """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
         X = self._features_of(X)
-        return tables.points_array(X, self._check_points(X))
+        return convert.points_array(X, self._check_points(X))
 
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """Score each point: a larger score means more outlying.
@@ -188,10 +188,10 @@ class ScoresPoints(ABC):
         """The same for points whose columns are known to be those of the fit."""
         domain = self._fitted_domain()
         try:
-            return function(tables.points_rows(X, domain))
+            return function(convert.points_rows(X, domain))
         except MissingValueError:
             pass
-        raise tables.missing_value(X, domain)
+        raise convert.missing_value(X, domain)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Score each point with scikit-learn's sign: a larger score means more normal.
@@ -295,7 +295,7 @@ class ScoresPoints(ABC):
         self._check_fitted()
         domain = self._fitted_domain()
         if not isinstance(point, Mapping):
-            raise bad("point", "a dict from feature to value", type(point).__name__)
+            raise parameter_error("point", "a dict from feature to value", type(point).__name__)
         names: tuple[Any, ...] = domain.names or tuple(range(domain.n_features))
         known = set(names)
         absent, unknown = [n for n in names if n not in point], [n for n in point if n not in known]
@@ -345,7 +345,7 @@ class ScoresPoints(ABC):
         if (target_fpr is None) == (score is None):
             raise InvalidParameterError("set_threshold takes either target_fpr or score, and exactly one of them.")
         if score is not None and (isinstance(score, bool) or not isinstance(score, numbers.Real) or math.isnan(score)):
-            raise bad("score", "a number", score)
+            raise parameter_error("score", "a number", score)
         self._set_threshold(target_fpr=target_fpr, score=score)
         return self
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one
+from dpoutlier._validate import positive_int
 from dpoutlier._warn import nothing_to_protect
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.exact import ExactCounts
@@ -18,16 +18,16 @@ from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 
 __all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
 
-CLUSTERS, SPREAD, MOST_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
-MOST_CELLS, MOST_VALUES, MOST_EPSILON = 2000, 4_000_000, 1e6
-LEAST_COUNT = 3.0
-LEAST_PLAIN = 0.55
+CLUSTERS, SPREAD, MAX_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
+MAX_CELLS, MAX_VALUES, MAX_EPSILON = 2000, 4_000_000, 1e6
+MIN_COUNT = 3.0
+MIN_PLAIN = 0.55
 RANGE = (0.0, 1.0)
 USEFUL = 0.9
 """Of the way from chance to plain k-NN: from there on a detector is called useful."""
@@ -125,7 +125,7 @@ def advise(
 
     What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
     """
-    simulated = min(at_least_one(n_rows=n_rows), MOST_SIMULATED, max(MOST_VALUES // n_features, 100))
+    simulated = min(positive_int(n_rows=n_rows), MAX_SIMULATED, max(MAX_VALUES // n_features, 100))
     factor = n_rows / simulated
     domain = None if bounds is None else bounds.domain(n_features, bounds.names)
     made = [_made_up(simulated, n_features, seed, domain) for seed in range(FITS)]
@@ -135,7 +135,7 @@ def advise(
     outlooks = {which: maker.outlook(which, epsilon) for which in DETECTOR_NAMES}
     useful = None
     found = outlooks[chosen]
-    if found is not None and found.judged and plain > LEAST_PLAIN:
+    if found is not None and found.judged and plain > MIN_PLAIN:
         wanted = 0.5 + USEFUL * (plain - 0.5)
         others = (epsilon * 2.0**step for step in STEPS)
         useful = next((other for other in others if maker.mean_auroc(chosen, other) >= wanted), None)
@@ -154,11 +154,11 @@ class _Maker:
 
     def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
         """A fit on each set of made-up rows, or on none of its rows."""
-        more = {"max_cells": MOST_CELLS} if which == "grid" else {}
+        more = {"max_cells": MAX_CELLS} if which == "grid" else {}
         with nothing_to_protect():
             return [
                 detector_class(which)(
-                    min(epsilon * self.factor, MOST_EPSILON),
+                    min(epsilon * self.factor, MAX_EPSILON),
                     features=self.bounds,
                     n_rows_hint=len(one.reference),
                     unsafe_seed=seed,
@@ -194,7 +194,7 @@ class _Maker:
             publishable=models[0].counts.publishable,
             noise=paid.sensitivity.l1 / (epsilon * share),
             expected=count * self.factor,
-            judged=self.factor == 1 or count >= LEAST_COUNT,
+            judged=self.factor == 1 or count >= MIN_COUNT,
             auroc=float(np.mean(aurocs)),
             spread=float(np.std(aurocs)),
             control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
@@ -217,7 +217,7 @@ def _count_around(model: Model, made: _Made) -> float:
     """Exact rows in the cells that a normal row lies in: the mean."""
     partition = model.partition
     reference, points = (
-        Rows(tables.values(part, model.domain), model.domain) for part in (made.reference, made.points)
+        Rows(convert.values(part, model.domain), model.domain) for part in (made.reference, made.points)
     )
     counted = count_rows([reference], partition)
     normal = points[:][~made.outlying]

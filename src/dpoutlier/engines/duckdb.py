@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ENGINE"]
 
 BY_TEXT = ("DECIMAL", "HUGEINT", "UHUGEINT")
-"""Types that ``tables.read_by_text`` means: Arrow has none for all numbers of 128 bits."""
+"""Types that ``tables.convert.read_by_text`` means: Arrow has none for all numbers of 128 bits."""
 SQL_TYPES = {"double": "DOUBLE", "bool": "BOOLEAN", "int64": "BIGINT"}
 
 _numbers = count()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad, is_whole
+from dpoutlier._validate import is_whole, parameter_error
 from dpoutlier.explain.alternatives import nearest_alternative
 from dpoutlier.explain.nearest_region import middle_of
 from dpoutlier.explain.segment import Stretch
@@ -145,7 +145,7 @@ class Explanation:
 
     def _check_point(self, point: int) -> None:
         if not is_whole(point) or not 0 <= point < len(self):
-            raise bad("point", f"the number of a point, from 0 to {len(self) - 1}", point)
+            raise parameter_error("point", f"the number of a point, from 0 to {len(self) - 1}", point)
 
     def ranking(self, point: int = 0) -> list[tuple[str, float, float]]:
         """Sort the features of one point by their contribution, the largest first.
@@ -235,7 +235,7 @@ class Explanation:
         """
         name = self.ranking(point)[0][0] if feature is None else feature
         if name not in self.features:
-            raise bad("feature", f"one of {list(self.features)}", feature)
+            raise parameter_error("feature", f"one of {list(self.features)}", feature)
         if self._cells is not None:
             return self._of_region(point, feature)
         source, j = self._source, self.features.index(name)

@@ -37,7 +37,7 @@ __all__ = [
     "parts_of_score",
 ]
 
-MOST_LOOKED = 1000
+MAX_LOOKED = 1000
 
 
 class Rank(NamedTuple):
@@ -166,7 +166,7 @@ def usual_cell(
     The point is moved into the middle of each cell along the features in which it differs from home, and scored there. The last
     cell of a walk would not do: rows were gathered on the way to it, and it may have few of its own.
     """
-    order = first_cells(position, grid, scorer, MOST_LOOKED)
+    order = first_cells(position, grid, scorer, MAX_LOOKED)
     home, others = order.home, order.cells[1:]
     moved = np.repeat(position[np.newaxis], len(others), axis=0)
     for point, cell in zip(moved, others, strict=True):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dpoutlier._validate import at_least_one, bad
+from dpoutlier._validate import parameter_error, positive_int
 from dpoutlier.features.lattice import LAST
 
 __all__ = ["LINE", "MISSING", "Axes", "Axis", "axes_from_json", "axes_to_json", "each_axis", "level_position", "plain"]
 
-MOST_LEVELS = 2**16
+MAX_LEVELS = 2**16
 MISSING = LAST
 """The position of a missing value on a line that has a cell for it: the last one, which no number then takes."""
 
@@ -67,7 +67,9 @@ def axes_from_json(content: dict[str, Any]) -> Axes:
 
 def _checked(levels: Any, unordered: Any, missing: Any) -> Axis:
     if levels != 0:
-        at_least_one(MOST_LEVELS, levels=levels)
+        positive_int(MAX_LEVELS, levels=levels)
     if type(unordered) is not bool or type(missing) is not bool or (unordered and (missing or not levels)):
-        raise bad("axes", "[levels, unordered, missing], where levels without an order have no cell more", unordered)
+        raise parameter_error(
+            "axes", "[levels, unordered, missing], where levels without an order have no cell more", unordered
+        )
     return Axis(levels, unordered, missing)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain, axis_of
@@ -124,25 +124,25 @@ class Bounds:
             return cls._of_mapping(given)
         if is_pair(given):
             return cls(given[0], given[1])
-        raise bad("features", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
+        raise parameter_error("features", "a Bounds, a dict, a pair or the path of a features file", given, REMEDY)
 
     @classmethod
     def _of_mapping(cls, given: Mapping[Any, Any]) -> Bounds:
         lower, upper, special = [], [], dict[Key, PrivateBounds | Category]()
         for name, entry in given.items():
             if not isinstance(name, str):
-                raise bad("features", "a dict from feature name to (lower, upper)", given, REMEDY)
+                raise parameter_error("features", "a dict from feature name to (lower, upper)", given, REMEDY)
             if isinstance(entry, Category | PrivateBounds):
                 special[name] = entry
                 pair: Any = entry.outer if isinstance(entry, PrivateBounds) else (0.0, 1.0)
             else:
                 pair = entry
             if not is_pair(pair):
-                raise bad(f"bounds of {name}", "a pair (lower, upper), a Category or a PrivateBounds", pair)
+                raise parameter_error(f"bounds of {name}", "a pair (lower, upper), a Category or a PrivateBounds", pair)
             lower.append(number(f"lower bound of {name}", pair[0]))
             upper.append(number(f"upper bound of {name}", pair[1]))
         if not lower:
-            raise bad("features", "given for at least one feature", given, REMEDY)
+            raise parameter_error("features", "given for at least one feature", given, REMEDY)
         found = cls(lower, upper, names=list(given))
         found._special = special
         return found
@@ -187,7 +187,9 @@ class Bounds:
         """The same with levels for some features, named or counted from 0, and cells for missing values."""
         twice = [name for name in categories if name in (self.names or ()) or name in self._special]
         if twice:
-            raise bad("categories", "given for features that have no bounds", twice[0], "Declare each feature once.")
+            raise parameter_error(
+                "categories", "given for features that have no bounds", twice[0], "Declare each feature once."
+            )
         names, lower, upper = self.names, self.lower, self.upper
         if names is not None:
             more = [name for name in categories if isinstance(name, str)]
@@ -214,7 +216,7 @@ class Bounds:
         private = [entry for entry in self._special.values() if isinstance(entry, PrivateBounds)]
         shares = {entry.share for entry in (private if self._private is None else [*private, self._private])}
         if len(shares) > 1:
-            raise bad(
+            raise parameter_error(
                 "share", "the same in every PrivateBounds, since it is what all of them cost together", sorted(shares)
             )
         return next(iter(shares), None)
@@ -261,7 +263,7 @@ class Bounds:
         for key, entry in self._special.items():
             place = self._place(key, names, n, "categories")
             if place in special:
-                raise bad("categories", "given once for each feature", key)
+                raise parameter_error("categories", "given once for each feature", key)
             special[place] = entry
         cells = self._missing_cells(names, n)
         low, high = list(lower), list(upper)
@@ -298,7 +300,7 @@ class Bounds:
         if isinstance(key, int) and self.names is None and 0 <= key < n:
             return key
         how = "by names of columns" if self.names is not None else "by names of columns, or by their numbers from 0"
-        raise bad(what, f"given {how}", key, f"The features are {', '.join(names[:10])}." if names else "")
+        raise parameter_error(what, f"given {how}", key, f"The features are {', '.join(names[:10])}." if names else "")
 
     def _check_names(self, found: tuple[str, ...]) -> None:
         assert self.names is not None
@@ -319,7 +321,9 @@ class Bounds:
             return (math.nan,) * n_features
         if isinstance(given, Sequence | np.ndarray) and np.ndim(given) == 1:
             if len(given) != n_features:
-                raise bad(f"bounds ({side})", f"one number, or one for each of {n_features} features", given)
+                raise parameter_error(
+                    f"bounds ({side})", f"one number, or one for each of {n_features} features", given
+                )
             return tuple(number(f"{side} bound of feature {j}", value) for j, value in enumerate(given))
         return (number(f"{side} bound", given),) * n_features
 
@@ -332,7 +336,7 @@ def _categories(given: Any) -> dict[Key, Category]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise bad("categories", "a dict from feature to its levels, such as {'sex': ['f', 'm']}", given)
+        raise parameter_error("categories", "a dict from feature to its levels, such as {'sex': ['f', 'm']}", given)
     found: dict[Key, Category] = {}
     for key, levels in given.items():
         try:
@@ -346,7 +350,9 @@ def _missing(given: Any) -> frozenset[Key] | bool:
     if isinstance(given, str) and given in {"cell", "error"}:
         return given == "cell"
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise bad("missing", "'error', 'cell', or a list of the features that have a cell for missing values", given)
+        raise parameter_error(
+            "missing", "'error', 'cell', or a list of the features that have a cell for missing values", given
+        )
     return frozenset(_key("missing", key) for key in given)
 
 
@@ -354,14 +360,14 @@ def _key(what: str, key: Any) -> Key:
     if isinstance(key, str):
         return str(key)
     if isinstance(key, bool) or not isinstance(key, numbers.Integral):
-        raise bad(what, "given by the name of a feature, or its number from 0", key)
+        raise parameter_error(what, "given by the name of a feature, or its number from 0", key)
     return int(key)
 
 
 def _checked_names(names: Any) -> tuple[str, ...]:
     found = () if isinstance(names, str) else tuple(names)
     if isinstance(names, str) or not all(isinstance(name, str) for name in found):
-        raise bad("names", "a list of texts", names)
+        raise parameter_error("names", "a list of texts", names)
     if len(set(found)) < len(found):
-        raise bad("names", "given once for each feature", list(found))
+        raise parameter_error("names", "given once for each feature", list(found))
     return found

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier._validate import bad, true_or_false
+from dpoutlier._validate import parameter_error, true_or_false
 
 __all__ = ["DATE", "NO_NUMBER", "NUMBER", "TRUTH", "Category", "text_of"]
 
-MOST_LEVELS, LONGEST_LEVEL = 10_000, 200
+MAX_LEVELS, LONGEST_LEVEL = 10_000, 200
 NO_NUMBER = {"nan", "+nan", "-nan"}
 # The levels that a truth value may mean; the first of them that is declared is meant. Programs write them in many ways.
 TRUTH = {False: ("false", "False", "FALSE", "0"), True: ("true", "True", "TRUE", "1")}
@@ -113,23 +113,27 @@ class Category:
 
     def __init__(self, levels: Iterable[Any], *, ordered: bool = False, other: bool | None = None) -> None:
         if isinstance(levels, str | bytes | AbstractSet | Mapping) or not isinstance(levels, Iterable):
-            raise bad("levels", "a list of texts or of numbers", levels)
+            raise parameter_error("levels", "a list of texts or of numbers", levels)
         given = list(levels)
         numeric = bool(given) and all(_is_number(level) for level in given)
         if not given or not (numeric or _all_are(given, str) or _all_are(given, bool | np.bool_)):
-            raise bad("levels", "a list of texts, or of finite numbers, and not empty", given[:10])
+            raise parameter_error("levels", "a list of texts, or of finite numbers, and not empty", given[:10])
         found = tuple(str(text_of(level) or "") for level in given)
-        if len(found) > MOST_LEVELS:
-            raise bad("levels", f"at most {MOST_LEVELS} in number", len(found))
+        if len(found) > MAX_LEVELS:
+            raise parameter_error("levels", f"at most {MAX_LEVELS} in number", len(found))
         for level in found:
             if not level or not level.isprintable() or len(level) > LONGEST_LEVEL:
-                raise bad("a level", f"printable text of 1 to {LONGEST_LEVEL} characters", level[:LONGEST_LEVEL])
+                raise parameter_error(
+                    "a level", f"printable text of 1 to {LONGEST_LEVEL} characters", level[:LONGEST_LEVEL]
+                )
         if len(set(found)) < len(found):
-            raise bad("levels", "given once each", Counter(found).most_common(1)[0][0])
+            raise parameter_error("levels", "given once each", Counter(found).most_common(1)[0][0])
         ordered = true_or_false(ordered=ordered)
         other = not ordered if other is None else true_or_false(other=other)
         if ordered and other:
-            raise bad("other", "False where levels are ordered", other, "What is not declared is missing there.")
+            raise parameter_error(
+                "other", "False where levels are ordered", other, "What is not declared is missing there."
+            )
         codes = {level: i for i, level in enumerate(found)}
         made = {"levels": found, "numeric": numeric, "ordered": ordered, "other": other, "_codes": codes}
         for name, value in made.items():
@@ -200,7 +204,7 @@ class Category:
             map(float, levels) if content["numeric"] else levels, ordered=content["ordered"], other=content["other"]
         )
         if found.to_json() != content:
-            raise bad("levels", "as they are written to files", levels[:10])
+            raise parameter_error("levels", "as they are written to files", levels[:10])
         return found
 
 

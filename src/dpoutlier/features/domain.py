@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.features.axes import MISSING, Axis, level_position
 from dpoutlier.features.category import Category
 from dpoutlier.features.lattice import LAST, Line, scale
 
 __all__ = ["Domain", "Pair", "check_range"]
 
-MOST_FEATURES, LONGEST_NAME = 10_000, 200
+MAX_FEATURES, LONGEST_NAME = 10_000, 200
 
 Pair = tuple[float, float]
 R = TypeVar("R")
@@ -53,16 +53,18 @@ class Domain:
     def __post_init__(self) -> None:
         n_names = len(self.lower) if self.names is None else len(self.names)
         if not 0 < len(self.lower) == len(self.upper) == n_names:
-            raise bad("bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper), n_names))
-        if len(self.lower) > MOST_FEATURES:
-            raise bad("the number of features", f"at most {MOST_FEATURES}", len(self.lower))
+            raise parameter_error(
+                "bounds", "as many lowers as uppers and names", (len(self.lower), len(self.upper), n_names)
+            )
+        if len(self.lower) > MAX_FEATURES:
+            raise parameter_error("the number of features", f"at most {MAX_FEATURES}", len(self.lower))
         for name in self.names or ():
             if not name.isprintable() or len(name) > LONGEST_NAME:
-                raise bad(
+                raise parameter_error(
                     "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
                 )
         if self.names is not None and len(set(self.names)) < len(self.names):
-            raise bad("bounds", "given once for each feature", self.names)
+            raise parameter_error("bounds", "given once for each feature", self.names)
         self._keep("labels", self.names or tuple(f"feature {j}" for j in range(len(self.lower))))
         for label, low, high in zip(self.labels, self.lower, self.upper, strict=True):
             check_range(label, low, high)
@@ -93,19 +95,21 @@ class Domain:
         for what, given, empty in (("categories", self.categories, None), ("missing", self.missing, False)):
             # One way to write each domain: what no feature has is not written at all.
             if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
-                raise bad(what, "one entry for each feature, or nothing", given)
+                raise parameter_error(what, "one entry for each feature, or nothing", given)
         if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
-            raise bad("outer", "one range for each feature with private bounds, or nothing", self.outer)
+            raise parameter_error("outer", "one range for each feature with private bounds, or nothing", self.outer)
 
     def _check_kinds(self) -> None:
         for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
             if axis.levels and (self.lower[j], self.upper[j]) != (0.0, float(axis.levels)):
-                raise bad(f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j]))
+                raise parameter_error(
+                    f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j])
+                )
             outer = self.outer_range(j)
             if outer is not None:
                 check_range(label, *outer)
                 if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
-                    raise bad(f"bounds of {label}", "within their outer range", outer)
+                    raise parameter_error(f"bounds of {label}", "within their outer range", outer)
 
     @property
     def n_features(self) -> int:
@@ -193,8 +197,8 @@ def axis_of(category: Category | None, *, missing: bool) -> Axis:
 
 def check_range(label: str, lower: float, upper: float) -> None:
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        raise bad(f"bounds of {label}", "two finite numbers", (lower, upper))
+        raise parameter_error(f"bounds of {label}", "two finite numbers", (lower, upper))
     if not lower < upper:
-        raise bad(f"bounds of {label}", "(lower, upper) with lower < upper", (lower, upper))
+        raise parameter_error(f"bounds of {label}", "(lower, upper) with lower < upper", (lower, upper))
     if not math.isfinite(upper - lower) or not math.isfinite(scale(lower, upper)):
-        raise bad(f"bounds of {label}", "neither wider than 1e308 nor narrower than 1e-298", (lower, upper))
+        raise parameter_error(f"bounds of {label}", "neither wider than 1e308 nor narrower than 1e-298", (lower, upper))

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from dpoutlier._validate import bad, shown
+from dpoutlier._validate import parameter_error, shown
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import LONGEST_NAME, check_range
@@ -82,17 +82,21 @@ def _declared(features: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     cells: list[str] = []
     for name, entry in features.items():
         if not name.isprintable() or len(name) > LONGEST_NAME:
-            raise bad("a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME])
+            raise parameter_error(
+                "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
+            )
         own = dict(entry) if isinstance(entry, dict) else entry
         if isinstance(own, dict) and "missing" in own:
             policy = own.pop("missing")
             if policy not in ("cell", "error"):
-                raise bad(f"missing of {name}", "'cell' or 'error'", policy)
+                raise parameter_error(f"missing of {name}", "'cell' or 'error'", policy)
             cells += [name] * (policy == "cell")
         entries[name] = _entry(name, own, entry)
     shares = {entry.share for entry in entries.values() if isinstance(entry, PrivateBounds)}
     if len(shares) > 1:
-        raise bad("share", "the same for all features, since it is what their bounds cost together", sorted(shares))
+        raise parameter_error(
+            "share", "the same for all features, since it is what their bounds cost together", sorted(shares)
+        )
     return entries, cells
 
 
@@ -101,7 +105,9 @@ def _entry(name: str, own: Any, entry: Any) -> Any:
     try:
         match own:
             case [*levels] if levels and all(isinstance(level, str) for level in levels):
-                raise bad(name, "[lower, upper]", levels, f"For levels write {name} = {{levels = {levels!r}}}.")
+                raise parameter_error(
+                    name, "[lower, upper]", levels, f"For levels write {name} = {{levels = {levels!r}}}."
+                )
             case [lower, upper]:
                 return _range(name, lower, upper)
             case {"lower": lower, "upper": upper, **rest} if not rest:

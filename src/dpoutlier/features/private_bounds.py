@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from dpoutlier._validate import bad, share
+from dpoutlier._validate import checked_share, parameter_error
 from dpoutlier.features.domain import check_range
 
 __all__ = ["PrivateBounds", "is_pair", "number"]
@@ -17,11 +17,11 @@ __all__ = ["PrivateBounds", "is_pair", "number"]
 
 def number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise bad(name, "a number", value)
+        raise parameter_error(name, "a number", value)
     try:
         return float(value)
     except OverflowError:
-        raise bad(name, "a number below 1e308", value) from None
+        raise parameter_error(name, "a number below 1e308", value) from None
 
 
 def is_pair(value: object) -> TypeGuard[Sequence[Any]]:
@@ -63,9 +63,9 @@ class PrivateBounds:
     outer: tuple[float, float] = (-1e9, 1e9)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "share", share(share=self.share))
+        object.__setattr__(self, "share", checked_share(share=self.share))
         if not is_pair(self.outer):
-            raise bad("outer", "a pair (lower, upper)", self.outer)
+            raise parameter_error("outer", "a pair (lower, upper)", self.outer)
         low, high = (number("outer", side) for side in self.outer)
         check_range("outer", low, high)
         object.__setattr__(self, "outer", (low, high))

@@ -41,7 +41,7 @@ BLOCK = 8  # cells at once, always so many: each loop over them becomes a few ve
 WORDS = 46  # after the first. A tail, of probability below 2**-15, needs one of 45 that is not negative: 2**-45 that there is none
 BUCKET = 4
 CELL_WORDS = 3 * BUCKET  # of a bucket: four lower words of ids, four upper ones, four counts
-MOST_KICKS = 2000
+MAX_KICKS = 2000
 MULTIPLIER = np.uint64(6364136223846793005)  # of Knuth's generator, which says who moves
 
 ZERO, ONE, HALF = np.uint64(0), np.uint64(1), np.uint64(32)
@@ -159,7 +159,7 @@ def put_in_buckets(ids: Any, counts: Any, buckets: Any, place_key: Any) -> bool:
     for i in range(ids.shape[0]):
         high, low, count, left = ids[i, 0], ids[i, 1], np.uint64(counts[i]), ZERO
         placed = False
-        for _ in range(MOST_KICKS):
+        for _ in range(MAX_KICKS):
             mixed = siphash_two(place_key[0], place_key[1], low, high)
             one, other = (mixed & last) * WIDTH, ((mixed >> HALF) & last) * WIDTH
             for j in range(EIGHT):

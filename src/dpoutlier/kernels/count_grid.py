@@ -12,11 +12,11 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined, kernel, summing_kernel
 from dpoutlier.kernels.positions import moved
 
-__all__ = ["BLOCK", "LIST_BLOCK", "MOST_BINS", "BinArrays", "count_by_columns", "count_by_rows", "count_column_list"]
+__all__ = ["BLOCK", "LIST_BLOCK", "MAX_BINS", "BinArrays", "count_by_columns", "count_by_rows", "count_column_list"]
 
 BLOCK = 8192  # rows; a multiple of 4
 LIST_BLOCK = 1 << 16  # more where each call takes four columns only
-MOST_BINS = 1 << 21
+MAX_BINS = 1 << 21
 
 
 class BinArrays(NamedTuple):

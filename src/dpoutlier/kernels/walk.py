@@ -31,7 +31,7 @@ LIMB = (
     24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 units no product and no sum overflows
 )
 LOW_LIMB, SHIFT = (1 << LIMB) - 1, 2.0**LIMB
-LEAST_ROOM, ROOM = 64, 1 << 16  # cells of a window
+MIN_ROOM, ROOM = 64, 1 << 16  # cells of a window
 FEW_CELLS = 12  # not worth a look before they are sorted
 SHORT_WINDOW = 32  # not worth buckets
 FIRST_BLOCK, LARGEST_BLOCK = 16, 512  # cells whose noise is drawn at once
@@ -87,7 +87,7 @@ def new_results(points: int) -> Results:
 
 def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int) -> Buffers:
     """For chunks of so many points."""
-    room = min(ROOM, max(rule.max_cells + 1, LEAST_ROOM))
+    room = min(ROOM, max(rule.max_cells + 1, MIN_ROOM))
     ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
     return Buffers(
         ranks,

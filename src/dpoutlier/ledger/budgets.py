@@ -10,10 +10,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from dpoutlier._validate import at_least_one, exact_number
+from dpoutlier._validate import exact_number, positive_int
 from dpoutlier.exceptions import BudgetExceededError, LedgerError
 from dpoutlier.ledger.entries import REMEDY, Entry
-from dpoutlier.privacy.guarantee import MOST_EPSILON, Guarantee, Neighbours
+from dpoutlier.privacy.guarantee import MAX_EPSILON, Guarantee, Neighbours
 from dpoutlier.privacy.receipt import checked_name
 
 __all__ = ["AnchorChange", "Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
@@ -113,7 +113,7 @@ def _hold(holds: bool, otherwise: str) -> None:
 def _amount(text: str) -> Fraction:
     """An epsilon as it stands in an entry."""
     found = exact_number(text, digits=60)
-    if found is None or not 0 < found <= MOST_EPSILON * 2**31:
+    if found is None or not 0 < found <= MAX_EPSILON * 2**31:
         raise _ForgedError("has an epsilon that is none")
     return found
 
@@ -223,7 +223,7 @@ class Book:
             Unit(content["unit"]),
             None
             if content["rows_per_person"] is None
-            else at_least_one(2**31, rows_per_person=content["rows_per_person"]),
+            else positive_int(2**31, rows_per_person=content["rows_per_person"]),
             None if content["person"] is None else checked_name(person=content["person"]),
             whole,
         )

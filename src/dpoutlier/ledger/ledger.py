@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from dpoutlier._validate import at_least_one, bad, one_of
+from dpoutlier._validate import one_of, parameter_error, positive_int
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.ledger.anchor import Head, check_heads, heads_in, write_head
 from dpoutlier.ledger.anchoring import check_anchor, new_anchor, try_anchor, update_anchor
@@ -520,7 +520,7 @@ class Ledger:
         """
         cost = as_epsilon(epsilon)
         if cost is None:
-            raise bad("epsilon", "finite", epsilon)
+            raise parameter_error("epsilon", "finite", epsilon)
         note, dataset = checked_name(note=note), checked_name(dataset=dataset)
         with self._appending() as appending:
             budget = Book.of(appending.entries).budget(dataset)
@@ -634,15 +634,15 @@ def check_budget(
         return {}
     exact = None if str(epsilon).strip().lower() in {"inf", "infinity"} else as_epsilon(epsilon)
     if exact is None:
-        raise bad("epsilon", "finite", epsilon, "A budget without a limit is none.")
+        raise parameter_error("epsilon", "finite", epsilon, "A budget without a limit is none.")
     for name, value in (("rows_per_person", rows_per_person), ("person", person)):
         if one_of(Unit, unit=unit) == Unit.ROW and value is not None:
-            raise bad(name, "left out for the unit row", value, "Say unit='person' (--unit person).")
+            raise parameter_error(name, "left out for the unit row", value, "Say unit='person' (--unit person).")
     return {
         "epsilon": str(exact),
         "neighbours": one_of(Neighbours, neighbours=neighbours),
         "unit": unit,
-        "rows_per_person": None if rows_per_person is None else at_least_one(2**31, rows_per_person=rows_per_person),
+        "rows_per_person": None if rows_per_person is None else positive_int(2**31, rows_per_person=rows_per_person),
         "person": None if person is None else checked_name(person=person),
     }
 

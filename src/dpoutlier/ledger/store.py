@@ -20,7 +20,7 @@ __all__ = ["Appending", "append", "check_free", "create_file", "read_entries"]
 APPLICATION, VERSION = 0x64706F6C, 1
 NOTHING_ADDED = "Nothing was added to it."
 WAIT = 60.0  # seconds, while another process writes
-STEPS, MOST_CALLS = 1000, 100
+STEPS, MAX_CALLS = 1000, 100
 """SQLite may take 100,000 steps and one for each byte, ten times what a ledger takes: a damaged file may lead it in circles."""
 SCHEMA = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, previous TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL)",
@@ -149,7 +149,7 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         with closing(
             sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", WAIT, isolation_level=None, uri=True)
         ) as connection:
-            calls = iter(range(MOST_CALLS + path.stat().st_size // STEPS))
+            calls = iter(range(MAX_CALLS + path.stat().st_size // STEPS))
             connection.set_progress_handler(lambda: next(calls, None) is None, STEPS)
             connection.execute("PRAGMA trusted_schema = OFF")
             _check_kind(connection, path)

@@ -10,14 +10,14 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.noise.laplace import RATE_BITS
 from dpoutlier.privacy.guarantee import Charge
 from dpoutlier.privacy.receipt import Receipt
 
-__all__ = ["MOST_PARTS", "Merged", "Part", "People", "charged_to_same_dataset"]
+__all__ = ["MAX_PARTS", "Merged", "Part", "People", "charged_to_same_dataset"]
 
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 
 
 class People(StrEnum):
@@ -39,9 +39,11 @@ class Part:
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", self.release):
-            raise bad("release", "a SHA-256 in hexadecimal", self.release[:80])
+            raise parameter_error("release", "a SHA-256 in hexadecimal", self.release[:80])
         if [charge.purpose for charge in self.charges].count("counts") != 1:
-            raise bad("charges", "those of a release of counts", [charge.purpose for charge in self.charges])
+            raise parameter_error(
+                "charges", "those of a release of counts", [charge.purpose for charge in self.charges]
+            )
 
     @property
     def epsilon_in_use(self) -> Fraction:
@@ -72,13 +74,17 @@ class Merged:
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.parts) <= MOST_PARTS:
-            raise bad("the number of releases to merge", f"2 to {MOST_PARTS}", len(self.parts))
+        if not 2 <= len(self.parts) <= MAX_PARTS:
+            raise parameter_error("the number of releases to merge", f"2 to {MAX_PARTS}", len(self.parts))
         releases = [part.release for part in self.parts]
         if any(one >= other for one, other in pairwise(releases)):
-            raise bad("the parts of a merge", "different releases, in order", [release[:12] for release in releases])
+            raise parameter_error(
+                "the parts of a merge", "different releases, in order", [release[:12] for release in releases]
+            )
         if self.people is People.DISJOINT and charged_to_same_dataset(self.parts) is not None:
-            raise bad("people", "'overlapping' for releases that were charged to one data set", self.people.value)
+            raise parameter_error(
+                "people", "'overlapping' for releases that were charged to one data set", self.people.value
+            )
 
     @property
     def charges(self) -> tuple[Charge, ...]:

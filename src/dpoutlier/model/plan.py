@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.noise.mechanism import Cost, Sensitivity
@@ -62,7 +62,7 @@ class Plan:
     def __post_init__(self) -> None:
         if self.cost_of_counts is not None and self.cost_of_counts.epsilon <= 0:
             if not self.bounds_share:
-                raise bad(
+                raise parameter_error(
                     "threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share
                 )
             shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"

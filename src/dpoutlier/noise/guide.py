@@ -12,18 +12,18 @@ import numpy as np
 from dpoutlier.kernels.guided import GuidedTable
 from dpoutlier.kernels.laplace import RATE_BITS
 
-__all__ = ["DIGITS", "MOST_SCALE", "exponential", "guided_table", "has_table", "no_table"]
+__all__ = ["DIGITS", "MAX_SCALE", "exponential", "guided_table", "has_table", "no_table"]
 
 DIGITS = 2  # of 64 bits; that a draw needs more has probability below 2**-110
-MOST_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1
+MAX_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1
 TAIL_SCALES = Fraction(111, 10)  # exp(-11.1) < 2**-16: so rarely is a draw past either end of the table
 GUARD_BITS = 64
-LEAST_GUIDE_BITS, MOST_GUIDE_BITS = 10, 16
+MIN_GUIDE_BITS, MAX_GUIDE_BITS = 10, 16
 
 
 def has_table(rate: Fraction) -> bool:
     """Whether noise of this rate is narrow enough for a table."""
-    return rate * MOST_SCALE >= 1
+    return rate * MAX_SCALE >= 1
 
 
 def exponential(rate: Fraction, bits: int) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def guided_table(rate: Fraction, digits: int = DIGITS) -> GuidedTable:
     split = [value.to_bytes(8 * digits, "big") for value in values]
     table = np.frombuffer(b"".join(split), ">u8").reshape(len(values), digits).astype(np.uint64)
     first = np.ascontiguousarray(table[:, 0])
-    bits = min(max(LEAST_GUIDE_BITS, (16 * n).bit_length()), MOST_GUIDE_BITS)
+    bits = min(max(MIN_GUIDE_BITS, (16 * n).bit_length()), MAX_GUIDE_BITS)
     words = np.arange(2**bits, dtype=np.uint64) << np.uint64(64 - bits)
     guide = np.searchsorted(first[:-1], words, side="left").astype(np.int32)
     return GuidedTable(table, first, guide, np.uint64(64 - bits), n)

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.noise.mechanism import Noise
 
 __all__ = ["SLACK", "SummedNoise", "as_level"]
 
 SLACK = 1e-9
-MOST_LEVEL = Fraction(999_999, 1_000_000)
+MAX_LEVEL = Fraction(999_999, 1_000_000)
 ALIASED, CUT_OFF = 1e-12, 1e-10
 TRIED = 80  # exponents of Chernoff's bound, each a smaller part of the least rate
 
@@ -42,8 +42,8 @@ def as_level(level: Any) -> Fraction:
     exact = (
         (Fraction(level) if isinstance(level, Fraction) else Fraction(repr(float(level)))) if usable else Fraction(0)
     )
-    if not 0 < exact <= MOST_LEVEL:
-        raise bad("level", "a number above 0 and at most 0.999999, such as 0.95", level)
+    if not 0 < exact <= MAX_LEVEL:
+        raise parameter_error("level", "a number above 0 and at most 0.999999, such as 0.95", level)
     return exact
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad, exact_number
+from dpoutlier._validate import exact_number, parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.guided import UNDECIDED, guided_fill
 from dpoutlier.kernels.laplace import RATE_BITS, fill
@@ -26,15 +26,15 @@ from dpoutlier.noise.sources import ByteSource
 
 __all__ = ["RATE_BITS", "DiscreteLaplace", "PureMechanism", "more_words"]
 
-LEAST_RATE = Fraction(1, 2**30)  # noise past a billion rows would also leave the integers of 64 bits
-MOST_RATE = Fraction(2**20)  # no noise was ever seen at exp(-1048576)
-MOST_WORDS = 1 << 20  # read at a time; what is missing then is read in the next round
+MIN_RATE = Fraction(1, 2**30)  # noise past a billion rows would also leave the integers of 64 bits
+MAX_RATE = Fraction(2**20)  # no noise was ever seen at exp(-1048576)
+MAX_WORDS = 1 << 20  # read at a time; what is missing then is read in the next round
 
 
 def rate_costing(epsilon: Fraction, l1: int) -> Fraction:
     """The rate at which a release of this L1 sensitivity costs at most ``epsilon``: rounded down."""
-    wanted = min(epsilon / l1, MOST_RATE)
-    if wanted < LEAST_RATE:
+    wanted = min(epsilon / l1, MAX_RATE)
+    if wanted < MIN_RATE:
         raise InvalidParameterError(
             f"epsilon is too small for its sensitivity: noise of scale {float(1 / wanted):.3g} rows is beyond use. "
             "Give a larger epsilon, fewer shares of it, or a smaller rows_per_person."
@@ -49,7 +49,7 @@ class PureMechanism:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        if not (LEAST_RATE <= self.rate <= MOST_RATE and (self.rate * 2**RATE_BITS).denominator == 1):
+        if not (MIN_RATE <= self.rate <= MAX_RATE and (self.rate * 2**RATE_BITS).denominator == 1):
             raise InvalidParameterError(f"rate must be a multiple of 2**-40 in 2**-30..2**20, got {self.rate}.")
 
     @classmethod
@@ -68,7 +68,7 @@ class PureMechanism:
     def from_json(cls, content: dict[str, Any]) -> Self:
         found = exact_number(content["rate"], digits=200)
         if found is None:
-            raise bad("rate", "an exact number", content["rate"][:80])
+            raise parameter_error("rate", "an exact number", content["rate"][:80])
         return cls(found)
 
 
@@ -164,7 +164,7 @@ class DiscreteLaplace(PureMechanism):
 
 def more_words(words: NDArray[np.uint64], wanted: int, source: ByteSource) -> NDArray[np.uint64]:
     """Words that a round did not use, and fresh ones after them."""
-    fresh = np.frombuffer(source.read(8 * min(wanted, MOST_WORDS)), "<u8")
+    fresh = np.frombuffer(source.read(8 * min(wanted, MAX_WORDS)), "<u8")
     return np.concatenate([words, fresh.astype(np.uint64, copy=False)])
 
 

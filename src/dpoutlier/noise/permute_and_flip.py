@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.kernels.permute_and_flip import TABLE_ENDS, flip_coins
 from dpoutlier.noise.laplace import PureMechanism, more_words
 from dpoutlier.noise.sources import ByteSource
@@ -51,9 +51,9 @@ def permute_and_flip(utilities: NDArray[np.int64], rate: Fraction, source: ByteS
     1
     """
     if rate <= 0 or rate.denominator >= 2**62:
-        raise bad("rate", "a positive fraction with a denominator below 2**62", rate)
+        raise parameter_error("rate", "a positive fraction with a denominator below 2**62", rate)
     if len(utilities) == 0:
-        raise bad("utilities", "those of at least one candidate", utilities)
+        raise parameter_error("utilities", "those of at least one candidate", utilities)
     gaps = (utilities.max() - utilities).astype(np.uint64)
     up = np.flatnonzero(_flipped(gaps, rate, source))
     return int(up[uniform_below(len(up), source)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.noise.mechanism import Cost, Mechanism, Noise, Sensitivity
 
 __all__ = ["mechanism_from_json", "mechanism_to_json", "noise_costing"]
@@ -41,7 +41,7 @@ def noise_costing(cost: Cost, sensitivity: Sensitivity) -> Noise:
         if one.noise_if_pure is (cost.delta == 0):
             noise: Noise = _class_of(one).costing(cost, sensitivity)
             return noise
-    raise bad("delta", "0", cost.delta, "All noise that this version has is pure.")
+    raise parameter_error("delta", "0", cost.delta, "All noise that this version has is pure.")
 
 
 def mechanism_to_json(mechanism: Mechanism, purpose: str) -> dict[str, Any]:
@@ -57,4 +57,4 @@ def mechanism_from_json(content: dict[str, Any], purpose: str) -> Mechanism:
         if one.name == name:
             found: Mechanism = _class_of(one).from_json(content)
             return found
-    raise bad("mechanism", "one of " + ", ".join(one.name for one in _REGISTERED), name)
+    raise parameter_error("mechanism", "one of " + ", ".join(one.name for one in _REGISTERED), name)

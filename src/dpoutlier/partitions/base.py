@@ -9,11 +9,11 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, bad
+from dpoutlier._validate import parameter_error, positive_int
 from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 
 __all__ = [
-    "MOST_CELLS",
+    "MAX_CELLS",
     "Binned",
     "CellIds",
     "Coarser",
@@ -26,7 +26,7 @@ __all__ = [
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
 
-MOST_CELLS = 2**128
+MAX_CELLS = 2**128
 
 
 class Coarser(NamedTuple):
@@ -51,9 +51,9 @@ def _bins_of_each(bins: Any, axes: Sequence[Axis], most: int) -> tuple[int, ...]
     n_features = len(axes)
     if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str) and np.ndim(bins) == 1:
         if len(bins) != n_features:
-            raise bad("bins", f"one number, or one for each of {n_features} features", bins)
-        return tuple(axis.bins(at_least_one(most, bins=b)) for b, axis in zip(bins, axes, strict=True))
-    wanted = at_least_one(most, bins=bins)
+            raise parameter_error("bins", f"one number, or one for each of {n_features} features", bins)
+        return tuple(axis.bins(positive_int(most, bins=b)) for b, axis in zip(bins, axes, strict=True))
+    wanted = positive_int(most, bins=bins)
     return tuple(axis.bins(wanted) for axis in axes)
 
 
@@ -71,12 +71,12 @@ class Binned:
 
     def __post_init__(self) -> None:
         for bins in self.bins:
-            at_least_one(self.most_bins, bins=bins)
+            positive_int(self.most_bins, bins=bins)
         if self.axes and (len(self.axes) != len(self.bins) or self.axes != plain(self.axes)):
-            raise bad("axes", "one for each feature, or none where all are plain", self.axes)
+            raise parameter_error("axes", "one for each feature, or none where all are plain", self.axes)
         for bins, axis in self._features():
             if axis.levels not in {0, bins}:
-                raise bad("bins", "the number of levels where a feature has levels", bins)
+                raise parameter_error("bins", "the number of levels where a feature has levels", bins)
         object.__setattr__(self, "sizes", tuple(bins + axis.missing for bins, axis in self._features()))
 
     @classmethod

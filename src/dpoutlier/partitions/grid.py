@@ -18,14 +18,14 @@ from dpoutlier.features.axes import Axis, each_axis
 from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
-from dpoutlier.partitions.base import MOST_CELLS, Binned, CellIds, absent_positions
+from dpoutlier.partitions.base import MAX_CELLS, Binned, CellIds, absent_positions
 
 __all__ = ["Grid", "bins_by_rule"]
 
-MOST_BINS = 2**24
+MAX_BINS = 2**24
 FINEST_UNIT = 2**38
-MOST_SUMS = 100_000
-MOST_DEPTH = 64
+MAX_SUMS = 100_000
+MAX_DEPTH = 64
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Grid(Binned):
     name: ClassVar[str] = "grid"
     detail: ClassVar[str] = ""
     cells_per_row: ClassVar[int] = 1
-    most_bins: ClassVar[int] = MOST_BINS
+    most_bins: ClassVar[int] = MAX_BINS
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if any(n_cells > MOST_CELLS for n_cells in accumulate(self.sizes, mul)):
+        if any(n_cells > MAX_CELLS for n_cells in accumulate(self.sizes, mul)):
             raise TooManyCellsError(
                 f"bins give a grid of {len(self.bins)} features with more than 2**128 = 3.4e38 cells, which cannot be "
                 "numbered. Use fewer bins or fewer features."
@@ -77,7 +77,7 @@ class Grid(Binned):
         for bins, axis in self._features():
             choices = 1 if axis.unordered else min(bins - 1, deepest) + 1
             steps = [(t, t * unit // bins) for t in range(choices)] + [(1, unit)] * _has_jumps(bins, axis)
-            if len(reached) * len(steps) > MOST_SUMS:
+            if len(reached) * len(steps) > MAX_SUMS:
                 return np.linspace(0, self._farthest(deepest), most).astype(np.int64)
             reached = {(s + t, x + y) for s, x in reached for t, y in steps if s + t <= deepest}
         found = np.unique([x for _, x in reached])
@@ -89,7 +89,7 @@ class Grid(Binned):
         >>> Grid((9, 9)).most_within(1), Grid((9, 9)).most_within(None)
         (5, 81)
         """
-        if max_depth is None or max_depth > MOST_DEPTH:  # not worth counting
+        if max_depth is None or max_depth > MAX_DEPTH:  # not worth counting
             return self.n_cells
         reached = [1] + [0] * max_depth  # vectors of so many steps
         for bins, axis in self._features():
@@ -171,4 +171,4 @@ def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int, levels: 
     d = n_features
     cells = max(n_rows * epsilon_counts / 10, 1.0) ** (2 * d / (2 + d))
     wanted = math.exp((math.log(cells) - sum(map(math.log, levels))) / max(d - len(levels), 1))
-    return int(min(max(round(wanted), 2), MOST_BINS))
+    return int(min(max(round(wanted), 2), MAX_BINS))

@@ -16,7 +16,7 @@ from dpoutlier.partitions.leaf_axes import Digit, LeafAxis, Tree
 __all__ = ["LEVELS_PER_FEATURE", "grow"]
 
 LEVELS_PER_FEATURE = 3
-LEAST_SHARE = 1503238553  # 0.35 * 2**32, rounded down
+MIN_SHARE = 1503238553  # 0.35 * 2**32, rounded down
 MORE_SHARE = 1288490188  # 0.3 * 2**32, rounded down
 PACK, ORDER, CUTS, SHUFFLE = 0, 1, 64, 1024
 """What a word of the public stream is for: the order of a pack of features; of a tree's features in a round (rounds count from
@@ -139,7 +139,7 @@ def _line(cuts: list[int]) -> _Cells:
 
 def _share_of(word: int) -> int:
     """Where a word of the stream cuts: in [0.35, 0.65), in units of 2**-32."""
-    return LEAST_SHARE + (((word >> 32) * MORE_SHARE) >> 32)
+    return MIN_SHARE + (((word >> 32) * MORE_SHARE) >> 32)
 
 
 def _line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import each_axis
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
@@ -16,7 +16,7 @@ from dpoutlier.partitions.base import Binned, CellIds, absent_positions, ids_bel
 
 __all__ = ["Margins"]
 
-MOST_CELLS = 2**22
+MAX_CELLS = 2**22
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Margins(Binned):
 
     def __post_init__(self) -> None:
         if not self.bins:
-            raise bad("bins", "one number for each feature", self.bins)
+            raise parameter_error("bins", "one number for each feature", self.bins)
         super().__post_init__()
         object.__setattr__(self, "first", np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64))
-        if self.n_cells > MOST_CELLS:
+        if self.n_cells > MAX_CELLS:
             raise InvalidParameterError(
-                f"bins give {self.n_cells:,} cells, and at most {MOST_CELLS:,} are possible: use fewer bins."
+                f"bins give {self.n_cells:,} cells, and at most {MAX_CELLS:,} are possible: use fewer bins."
             )
 
     @property

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.features.axes import MISSING, each_axis
 from dpoutlier.partitions.base import CellIds, absent_positions
 from dpoutlier.partitions.grid import Grid
 
-__all__ = ["MOST_REGION", "cells_within", "check_steps", "home_bins"]
+__all__ = ["MAX_REGION", "cells_within", "check_steps", "home_bins"]
 
-MOST_REGION = 100_000
+MAX_REGION = 100_000
 
 
 def check_steps(grid: Grid, steps: int) -> None:
     most = grid.most_within(steps)
-    if most > MOST_REGION:
-        raise bad(
+    if most > MAX_REGION:
+        raise parameter_error(
             "steps",
-            f"small enough for a region of at most {MOST_REGION:,} cells",
+            f"small enough for a region of at most {MAX_REGION:,} cells",
             steps,
             f"Up to {float(most):.3g} cells of this grid lie within so many steps.",
         )

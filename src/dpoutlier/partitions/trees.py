@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, bad, is_whole
+from dpoutlier._validate import is_whole, parameter_error, positive_int
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
@@ -21,8 +21,8 @@ from dpoutlier.partitions.leaf_axes import LeafAxis, Tree, kernel_arrays
 
 __all__ = ["Trees", "trees_by_rule"]
 
-MOST_TREES, MOST_DEPTH, MOST_LEAVES, MOST_LEVELS = 4096, 16, 2**22, 2**25
-MOST_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
+MAX_TREES, MAX_DEPTH, MAX_LEAVES, MAX_LEVELS = 4096, 16, 2**22, 2**25
+MAX_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 
 
 @dataclass(frozen=True)
@@ -53,30 +53,32 @@ class Trees:
     def __post_init__(self) -> None:
         self._check_numbers()
         self._check_axes()
-        if self.n_cells > MOST_LEAVES:
+        if self.n_cells > MAX_LEAVES:
             raise InvalidParameterError(
-                f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MOST_LEAVES:,} are "
+                f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MAX_LEAVES:,} are "
                 "possible. Use fewer trees or less depth."
             )
 
     def _check_numbers(self) -> None:
-        at_least_one(n_features=self.n_features)
-        at_least_one(MOST_TREES, n_trees=self.n_trees)
-        at_least_one(MOST_DEPTH, depth=self.depth)
-        if not 1 <= len(self.subspace) <= MOST_TREES:
-            raise bad("subspace", "a number of features, or several that trees take in turn", self.subspace)
+        positive_int(n_features=self.n_features)
+        positive_int(MAX_TREES, n_trees=self.n_trees)
+        positive_int(MAX_DEPTH, depth=self.depth)
+        if not 1 <= len(self.subspace) <= MAX_TREES:
+            raise parameter_error("subspace", "a number of features, or several that trees take in turn", self.subspace)
         for size in self.subspace:
-            at_least_one(MOST_DEPTH, subspace=size)
+            positive_int(MAX_DEPTH, subspace=size)
         if not is_whole(self.seed) or not 0 <= self.seed < 2**64:
-            raise bad("tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees.")
+            raise parameter_error(
+                "tree_seed", "a whole number from 0 to 2**64 - 1", self.seed, "It is public: it makes the trees."
+            )
 
     def _check_axes(self) -> None:
         if self.axes and (len(self.axes) != self.n_features or self.axes != plain(self.axes)):
-            raise bad("axes", "one for each feature, or none where all are plain", self.axes)
+            raise parameter_error("axes", "one for each feature, or none where all are plain", self.axes)
         levels = self.n_trees * max(self.sizes) * max((axis.levels for axis in self.axes), default=0)
-        if levels > MOST_LEVELS:
+        if levels > MAX_LEVELS:
             raise InvalidParameterError(
-                f"n_trees={self.n_trees} would part up to {levels:,} levels, and at most {MOST_LEVELS:,} are possible. Use fewer "
+                f"n_trees={self.n_trees} would part up to {levels:,} levels, and at most {MAX_LEVELS:,} are possible. Use fewer "
                 "trees, or declare fewer levels."
             )
 
@@ -86,10 +88,10 @@ class Trees:
         several = isinstance(subspace, Sequence | np.ndarray) and np.ndim(subspace) == 1
         sizes = subspace if several else (subspace,)
         if isinstance(subspace, str) or not len(sizes):
-            raise bad("subspace", "a number of features, or several that trees take in turn", subspace)
-        checked = tuple(at_least_one(MOST_DEPTH, subspace=size) for size in sizes)
-        at_least_one(n_trees=n_trees)
-        at_least_one(depth=depth)
+            raise parameter_error("subspace", "a number of features, or several that trees take in turn", subspace)
+        checked = tuple(positive_int(MAX_DEPTH, subspace=size) for size in sizes)
+        positive_int(n_trees=n_trees)
+        positive_int(depth=depth)
         return cls(len(axes), int(n_trees), int(depth), checked, int(seed) if is_whole(seed) else seed, plain(axes))
 
     @property
@@ -203,7 +205,7 @@ def trees_by_rule(n_rows: float, epsilon_counts: float) -> tuple[int, int]:
     >>> trees_by_rule(n_rows=1000, epsilon_counts=1.0)
     (16, 9)
     """
-    x = max(n_rows * min(epsilon_counts, MOST_EPSILON), 4.0)
+    x = max(n_rows * min(epsilon_counts, MAX_EPSILON), 4.0)
     more = min(max(0.2 * math.log2(n_rows / 256), 0.0), 0.6)
     n_trees = min(max(round(0.5 * math.sqrt(x)), 2), 32)
     return n_trees, min(max(round(2 + 0.7 * math.log2(x) + more), 3), 14)

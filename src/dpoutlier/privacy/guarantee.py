@@ -9,14 +9,14 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, cast
 
-from dpoutlier._validate import at_least_one, bad, exact_number, one_of
+from dpoutlier._validate import exact_number, one_of, parameter_error, positive_int
 from dpoutlier.noise.mechanism import Mechanism, Noise, Sensitivity
 from dpoutlier.noise.registry import mechanism_from_json, mechanism_to_json
 
 __all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
 
 
-LEAST_EPSILON, MOST_EPSILON = Fraction(1, 10**12), Fraction(10**9)
+MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**12), Fraction(10**9)
 LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
 """What voids a guarantee whose bounds come from ``unsafe_bounds``."""
 
@@ -82,9 +82,9 @@ def as_epsilon(value: Any) -> Fraction | None:
         return None
     exact = exact_number(text) if usable else None
     if exact is None or exact <= 0:
-        raise bad("epsilon", "a positive number", value, remedy)
-    if not LEAST_EPSILON <= exact <= MOST_EPSILON:
-        raise bad(
+        raise parameter_error("epsilon", "a positive number", value, remedy)
+    if not MIN_EPSILON <= exact <= MAX_EPSILON:
+        raise parameter_error(
             "epsilon", "a positive number between 1e-12 and 1e9", value, "Values outside this range are not supported."
         )
     return exact
@@ -126,8 +126,8 @@ class Charge:
         """The charge of a fit whose guarantee has so many ``rows_per_person``."""
         purpose, epsilon = str(content["purpose"]), exact_number(content["epsilon"], digits=200)
         if epsilon is None:
-            raise bad("epsilon of a charge", "an exact number", content["epsilon"][:80])
-        l1 = at_least_one(sensitivity=content["sensitivity"])
+            raise parameter_error("epsilon of a charge", "an exact number", content["epsilon"][:80])
+        l1 = positive_int(sensitivity=content["sensitivity"])
         return cls(purpose, epsilon, Sensitivity(l1, rows_per_person), mechanism_from_json(content, purpose))
 
 
@@ -178,9 +178,9 @@ class Guarantee:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))
-        object.__setattr__(self, "rows_per_person", at_least_one(2**31, rows_per_person=self.rows_per_person))
+        object.__setattr__(self, "rows_per_person", positive_int(2**31, rows_per_person=self.rows_per_person))
         if not 0 <= self.delta < 1 or (self.epsilon is None and self.delta):
-            raise bad("delta", "0, or a number below 1 beside a finite epsilon", self.delta)
+            raise parameter_error("delta", "0, or a number below 1 beside a finite epsilon", self.delta)
 
     @property
     def private(self) -> bool:

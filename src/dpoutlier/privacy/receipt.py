@@ -7,22 +7,22 @@ import unicodedata
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpoutlier._validate import at_least_one, bad
+from dpoutlier._validate import parameter_error, positive_int
 
-__all__ = ["MOST_NAME", "Receipt", "checked_name"]
+__all__ = ["MAX_NAME", "Receipt", "checked_name"]
 
-MOST_NAME = 200
+MAX_NAME = 200
 
 
 def checked_name(**named: Any) -> str:
     """``checked_name(dataset=dataset)``: the declared name of a data set."""
     ((name, value),) = named.items()
-    good = isinstance(value, str) and 0 < len(value) <= MOST_NAME and value.isprintable() and value == value.strip()
+    good = isinstance(value, str) and 0 < len(value) <= MAX_NAME and value.isprintable() and value == value.strip()
     good = good and unicodedata.normalize("NFC", value) == value  # what looks the same is the same
     if not good:
-        raise bad(
+        raise parameter_error(
             name,
-            f"a name of 1 to {MOST_NAME} printable characters, without blanks around it",
+            f"a name of 1 to {MAX_NAME} printable characters, without blanks around it",
             value[:80] if isinstance(value, str) else value,
         )
     return str(value)
@@ -43,10 +43,10 @@ class Receipt:
 
     def __post_init__(self) -> None:
         checked_name(dataset=self.dataset)
-        at_least_one(entry=self.entry)
+        positive_int(entry=self.entry)
         for name, value, digits in (("ledger", self.ledger, 32), ("head", self.head, 64)):
             if not isinstance(value, str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", value):
-                raise bad(f"{name} of a receipt", f"{digits} hexadecimal digits", str(value)[:80])
+                raise parameter_error(f"{name} of a receipt", f"{digits} hexadecimal digits", str(value)[:80])
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

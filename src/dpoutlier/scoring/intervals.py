@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad, is_whole
+from dpoutlier._validate import is_whole, parameter_error
 from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.noise.interval import SummedNoise, as_level
@@ -87,11 +87,13 @@ def count_intervals(
     """
     exact_level = as_level(level)
     if not is_whole(steps) or steps < 0:
-        raise bad("steps", "a whole number of at least 0", steps)
+        raise parameter_error("steps", "a whole number of at least 0", steps)
     if steps and not isinstance(partition, Grid):
-        raise bad("steps", f"0 for {partition.name}", steps, "Only the cells of a grid lie some steps apart.")
+        raise parameter_error(
+            "steps", f"0 for {partition.name}", steps, "Only the cells of a grid lie some steps apart."
+        )
     if steps and isinstance(counts, SparseCounts):
-        raise bad("steps", "0 for sparse counts", steps, "Of cells that are not listed no count is known.")
+        raise parameter_error("steps", "0 for sparse counts", steps, "Of cells that are not listed no count is known.")
     noisy = np.empty((len(positions), partition.cells_per_row), np.int64)
     cells = np.ones_like(noisy)
     if isinstance(partition, Grid) and steps:

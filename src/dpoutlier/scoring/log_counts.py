@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, true_or_false
+from dpoutlier._validate import positive_int, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.kernels.logs import log_terms
 from dpoutlier.partitions.base import Partition
@@ -30,7 +30,7 @@ TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
 """A soft logarithm is log(1 + BEND f / max(q, f)) with f the floor: it levels off at BEND floors, twice the scale of the noise."""
-MOST_CELLS = 2**22
+MAX_CELLS = 2**22
 """All of them have a term."""
 N_LEVELS = 48
 """Of thresholds: few, since each costs noise."""
@@ -64,10 +64,10 @@ class LogCounts:
 
     def __post_init__(self) -> None:
         true_or_false(soft=self.soft)
-        at_least_one(2**52, floor=self.floor)
+        positive_int(2**52, floor=self.floor)
 
     def suits(self, partition: Partition) -> bool:
-        return partition.n_cells <= MOST_CELLS and not isinstance(partition, Grid)
+        return partition.n_cells <= MAX_CELLS and not isinstance(partition, Grid)
 
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""

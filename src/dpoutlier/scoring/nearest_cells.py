@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import at_least_one, bad, one_of, optional_at_least, true_or_false
+from dpoutlier._validate import one_of, optional_at_least, parameter_error, positive_int, true_or_false
 from dpoutlier.counts.base import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
 from dpoutlier.kernels.ranks import new_ranks
@@ -21,18 +21,18 @@ from dpoutlier.kernels.walk import CAPPED, GATHERED, Rule, new_buffers, new_resu
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.scoring.threads import MOST_CHUNK, in_chunks
-from dpoutlier.scoring.threshold import MOST_LEVELS, geometric_levels
+from dpoutlier.scoring.threads import MAX_CHUNK, in_chunks
+from dpoutlier.scoring.threshold import MAX_LEVELS, geometric_levels
 from dpoutlier.tables.rows import Positions
 
 __all__ = ["NearestCells", "Walks", "check_last_cell", "last_cell_within", "stored_cells"]
 
 NO_LIMIT = 2**40
-MOST_POSITIONS = 2**15
-LEAST_CROSSOVER = 256
+MAX_POSITIONS = 2**15
+MIN_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
-MOST_WORK = 2**28  # entries compared to find the last cell of a walk: a tenth of a second for each point
-MOST_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
+MAX_WORK = 2**28  # entries compared to find the last cell of a walk: a tenth of a second for each point
+MAX_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,11 @@ class NearestCells:
     def __post_init__(self) -> None:
         # Plain Python values, whatever number type was given: they go into files and into compiled kernels.
         checked = {
-            "k": at_least_one(MOST_K, k=self.k),
+            "k": positive_int(MAX_K, k=self.k),
             "weighted": true_or_false(weighted=self.weighted),
             "distance": one_of(("cell", "point"), distance=self.distance),
             "max_depth": optional_at_least(0, max_depth=self.max_depth),
-            "max_cells": at_least_one(2**31, max_cells=self.max_cells),
+            "max_cells": positive_int(2**31, max_cells=self.max_cells),
             "exhausted": one_of(("outlying", "as-printed"), exhausted=self.exhausted),
         }
         for name, value in checked.items():
@@ -155,7 +155,7 @@ class NearestCells:
             return np.append(geometric_levels(diameter * self.k * 2.0**16, octaves=26), np.inf)
         if self.distance == "point":
             return geometric_levels(diameter)
-        distances = partition.distances(self.max_depth, most=MOST_LEVELS - 1) / partition.unit
+        distances = partition.distances(self.max_depth, most=MAX_LEVELS - 1) / partition.unit
         return distances if distances[-1] == diameter else np.append(distances, diameter)
 
     def to_json(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class NearestCells:
 
 def _most_points(partition: Partition) -> int:
     """Points of a chunk: no more positions than a cache holds."""
-    return max(MOST_CHUNK, MOST_POSITIONS // partition.n_features)
+    return max(MAX_CHUNK, MAX_POSITIONS // partition.n_features)
 
 
 class _Walker:
@@ -230,9 +230,9 @@ def check_last_cell(scorer: NearestCells, grid: Grid) -> None:
     def work(limit: int) -> int:
         return limit * sum(min(size, 2 * limit + 1) for size in grid.sizes)
 
-    if work(depth) > MOST_WORK:
-        most = bisect_right(range(depth), MOST_WORK, key=work) - 1
-        raise bad(
+    if work(depth) > MAX_WORK:
+        most = bisect_right(range(depth), MAX_WORK, key=work) - 1
+        raise parameter_error(
             "max_depth",
             f"None, or at most {most:,} on this grid with exhausted='as-printed'",
             depth,
@@ -244,7 +244,7 @@ def _crossover(counts: NoisyCounts, grid: Grid) -> int:
     """How many cells to visit before a look at all stored cells takes less time."""
     listed = counts.listed()
     assert listed is not None
-    return max(LEAST_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
+    return max(MIN_CROSSOVER, len(listed[0]) * grid.n_features // CELLS_PER_VISIT)
 
 
 def stored_cells(grid: Grid, counts: NoisyCounts) -> StoredCells | None:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 
-from dpoutlier._validate import bad, is_whole
+from dpoutlier._validate import is_whole, parameter_error
 
 __all__ = ["in_chunks", "thread_count"]
 
-LEAST_CHUNK, FIRST_CHUNK, MOST_CHUNK = 64, 512, 4096
+MIN_CHUNK, FIRST_CHUNK, MAX_CHUNK = 64, 512, 4096
 SHORT, LONG = 0.02, 0.2  # seconds
 
 
@@ -19,11 +19,11 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     if not is_whole(n_jobs) or n_jobs == 0:
-        raise bad("n_jobs", "None, a positive number of threads, or -1 for all cores", n_jobs)
+        raise parameter_error("n_jobs", "None, a positive number of threads, or -1 for all cores", n_jobs)
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
 
 
-def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]], *, most: int = MOST_CHUNK) -> None:
+def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]], *, most: int = MAX_CHUNK) -> None:
     """Call ``start`` once in each thread, and what it returns on slices that together cover range(n).
 
     Slices grow while they take little time, up to ``most``, and shrink when they take long: some points take a thousand times as
@@ -36,7 +36,7 @@ def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]]
         with lock:
             if failed or taken >= n:
                 return None
-            fair = max((n - taken) // (2 * threads), LEAST_CHUNK) if threads > 1 else n
+            fair = max((n - taken) // (2 * threads), MIN_CHUNK) if threads > 1 else n
             part = slice(taken, min(n, taken + min(size, fair)))
             taken = part.stop
             return part
@@ -50,12 +50,12 @@ def in_chunks(n: int, threads: int, start: Callable[[], Callable[[slice], None]]
                 begin = time.perf_counter()
                 work(part)
                 took = time.perf_counter() - begin
-                size = min(4 * size, most) if took < SHORT else max(size // 2, LEAST_CHUNK) if took > LONG else size
+                size = min(4 * size, most) if took < SHORT else max(size // 2, MIN_CHUNK) if took > LONG else size
         except BaseException:
             failed = True
             raise
 
-    threads = min(threads, -(-n // LEAST_CHUNK))
+    threads = min(threads, -(-n // MIN_CHUNK))
     if threads <= 1:
         run()
         return

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import share
+from dpoutlier._validate import checked_share
 from dpoutlier.noise.mechanism import Mechanism
 from dpoutlier.noise.registry import mechanism_to_json
 
-__all__ = ["MOST_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
+__all__ = ["MAX_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
 
-MOST_LEVELS = 128
+MAX_LEVELS = 128
 
 
-def geometric_levels(top: float, octaves: int = 10, n: int = MOST_LEVELS - 1) -> NDArray[np.float64]:
+def geometric_levels(top: float, octaves: int = 10, n: int = MAX_LEVELS - 1) -> NDArray[np.float64]:
     """0 and a ladder of equal ratios over so many octaves up to ``top``; n levels in all."""
     rungs = np.linspace(-octaves, 0.0, n - 1)
     return np.append(0.0, top * np.exp2(rungs))
@@ -41,7 +41,7 @@ class ScoreHistogram:
     """Whether scores lie anywhere between levels, so that a threshold may too."""
 
     def __post_init__(self) -> None:
-        share(target_fpr=self.target_fpr)
+        checked_share(target_fpr=self.target_fpr)
         self.levels.setflags(write=False)
         self.counts.setflags(write=False)
 
@@ -60,7 +60,7 @@ class ScoreHistogram:
         """
         from scipy.optimize import isotonic_regression  # noqa: PLC0415 - slow to import, and only needed here
 
-        share(target_fpr=target_fpr)
+        checked_share(target_fpr=target_fpr)
         rows = float(self.counts.sum())
         if rows < 2 * self.deviation:
             return float(self.levels[-1])

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpoutlier.features.category import Category
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 __all__ = ["DictionaryColumn"]
 
@@ -31,9 +31,9 @@ class DictionaryColumn:
         self.places: NDArray[np.int64] = np.where(missing, n, places)
         self.known: dict[int, Any] = {n: None}
         if category is None:
-            entries = np.append(tables.columns(pa.table([self.dictionary], ["x"]))[0], np.nan)
+            entries = np.append(convert.columns(pa.table([self.dictionary], ["x"]))[0], np.nan)
         else:
-            entries = tables.level_positions([*self.dictionary.to_pylist(), None], category)
+            entries = convert.level_positions([*self.dictionary.to_pylist(), None], category)
         self.numbers: NDArray[np.float64] = entries[self.places]
 
     def value(self, row: int) -> Any:

@@ -14,13 +14,13 @@ from dpoutlier.server.arrow_dictionaries import DictionaryColumn
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal, cut
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.arrow_message import DAMAGED, Batch, batch_of
 
 __all__ = ["arrow_points"]
 
-MOST_MESSAGES, MOST_COLUMNS = 10_000, 20_000
-MOST_LAYOUTS, LONGEST_LAYOUT = 32, 1 << 16
+MAX_MESSAGES, MAX_COLUMNS = 10_000, 20_000
+MAX_LAYOUTS, LONGEST_LAYOUT = 32, 1 << 16
 ONE_DICTIONARY = (
     "a column of the Arrow stream must have one dictionary, which comes once and whole; unify the dictionaries of its chunks, or "
     "send plain text."
@@ -50,7 +50,7 @@ def _points(table: Any, domain: Domain) -> Points:
         coded[j] = DictionaryColumn(column, category)
         stand_in = pa.nulls(table.num_rows, pa.float64() if category is None else pa.string())
         table = table.set_column(j, domain.labels[j], stand_in)
-    columns = tables.columns(table, domain)
+    columns = convert.columns(table, domain)
     for j, found in coded.items():
         columns[j] = found.numbers
     return Points(columns, lambda row, j: coded[j].value(row) if j in coded else table.column(j)[row].as_py())
@@ -91,8 +91,8 @@ def _table(body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) ->
 
 def _messages(buffer: Any) -> Iterator[Any]:
     for number, message in enumerate(pa.ipc.MessageReader.open_stream(buffer)):
-        if number >= MOST_MESSAGES:
-            raise Refusal("malformed-body", f"the Arrow stream must have at most {MOST_MESSAGES} messages.")
+        if number >= MAX_MESSAGES:
+            raise Refusal("malformed-body", f"the Arrow stream must have at most {MAX_MESSAGES} messages.")
         yield message
 
 
@@ -105,8 +105,8 @@ def _layout(message: Any, served: LoadedModel) -> Layout:
     if known is not None:
         return known
     schema = pa.ipc.read_schema(message)
-    if len(schema) > MOST_COLUMNS:
-        raise Refusal("malformed-body", f"the Arrow stream must have at most {MOST_COLUMNS} columns.")
+    if len(schema) > MAX_COLUMNS:
+        raise Refusal("malformed-body", f"the Arrow stream must have at most {MAX_COLUMNS} columns.")
     places = chosen_columns(schema.names, served.domain, served.person)
     for place in places:
         _check_type(schema.field(place))
@@ -114,7 +114,7 @@ def _layout(message: Any, served: LoadedModel) -> Layout:
     floats = plain and served.domain.categories is None and set(schema.types) == {pa.float64()}
     found = Layout(schema, places, plain, floats)
     if len(text) <= LONGEST_LAYOUT:
-        while len(served.layouts) >= MOST_LAYOUTS:
+        while len(served.layouts) >= MAX_LAYOUTS:
             served.layouts.pop(list(served.layouts)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
         served.layouts[text] = found
     return found

@@ -28,7 +28,7 @@ TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
 """Bytes that are read first to find the last entry, and at most."""
 OPENING = b'{"seq":'
 FIELDS = ("request_id", "key", "model", "release", "route", "rows", "status")
-MOST_ENTRIES = 1 << 63
+MAX_ENTRIES = 1 << 63
 DIGEST = re.compile("[0-9a-f]{64}")
 FAULTS = (OSError, ValueError, KeyError, TypeError)
 """What ``append`` and ``check`` may raise."""
@@ -228,7 +228,7 @@ def _seq_and_hash(line: bytes) -> tuple[int, str]:
         seq, head = int(entry["seq"]), str(entry["hash"])
     except (RecursionError, OverflowError):
         raise ValueError("no entry") from None
-    if not 1 <= seq < MOST_ENTRIES or not DIGEST.fullmatch(head) or not (line + b"\n").endswith(_end_of_line(head)):
+    if not 1 <= seq < MAX_ENTRIES or not DIGEST.fullmatch(head) or not (line + b"\n").endswith(_end_of_line(head)):
         raise ValueError("no entry")
     return seq, head
 

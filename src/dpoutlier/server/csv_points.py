@@ -11,13 +11,13 @@ import pyarrow as pa
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.server.refusals import Refusal
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.csv import CsvPoints, CsvRecordError
 
 __all__ = ["csv_points"]
 
-MOST_COLUMNS, LONGEST_FIELD = 20_000, 1 << 17
-MOST_COMMAS = MOST_COLUMNS + LONGEST_FIELD
+MAX_COLUMNS, LONGEST_FIELD = 20_000, 1 << 17
+MAX_COMMAS = MAX_COLUMNS + LONGEST_FIELD
 """Of one record, those within quotes included."""
 
 
@@ -26,10 +26,10 @@ def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) 
     csv.field_size_limit(LONGEST_FIELD)
     text = io.TextIOWrapper(io.BytesIO(body), "utf-8-sig", "replace", newline="")
     try:
-        records = CsvPoints(text, MOST_COMMAS if body.count(b",") > MOST_COMMAS else None)  # most bodies have fewer
-        if not records.header or len(records.header) > MOST_COLUMNS:
+        records = CsvPoints(text, MAX_COMMAS if body.count(b",") > MAX_COMMAS else None)  # most bodies have fewer
+        if not records.header or len(records.header) > MAX_COLUMNS:
             raise Refusal(
-                "malformed-body", f"CSV needs a header line that names its columns, at most {MOST_COLUMNS} of them."
+                "malformed-body", f"CSV needs a header line that names its columns, at most {MAX_COLUMNS} of them."
             )
         places = chosen_columns(records.header, domain, person)
         rows = list(islice(records, most_rows + 1))
@@ -40,5 +40,5 @@ def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) 
             raise too_many_rows(most_rows)
         values = [[row[place] for row in rows] for place in places]
         table = pa.table([pa.array(column, pa.string()) for column in values], list(domain.labels))
-        return Points(tables.columns(table, domain), lambda row, j: values[j][row])
+        return Points(convert.columns(table, domain), lambda row, j: values[j][row])
     raise refusal

@@ -42,7 +42,7 @@ SECURITY: tuple[tuple[bytes, bytes], ...] = (
 )
 JSON = (b"content-type", b"application/json")
 TURNED_AWAY = {"unauthorized", "not-for-metrics"}
-MOST_PARAMETERS = 100
+MAX_PARAMETERS = 100
 FAILED = "the server failed at this request. Its operator finds the request id in the log."
 
 
@@ -121,10 +121,10 @@ class Envelope:
     def _check(self, scope: Scope) -> None:
         if self.local:
             check_host(scope["headers"])
-        if scope["query_string"].count(b"&") >= MOST_PARAMETERS:  # before the framework makes objects of them
+        if scope["query_string"].count(b"&") >= MAX_PARAMETERS:  # before the framework makes objects of them
             if scope["path"].startswith("/v1/"):
                 scope["exchange"].identify(self.guard, scope["headers"])
-            raise Refusal("bad-parameter", f"a request must have at most {MOST_PARAMETERS} parameters.")
+            raise Refusal("bad-parameter", f"a request must have at most {MAX_PARAMETERS} parameters.")
 
     async def _refuse(self, refusal: Refusal, exchange: Exchange, scope: Scope, send: Send) -> None:
         exchange.status = refusal.status

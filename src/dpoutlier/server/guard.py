@@ -13,12 +13,12 @@ from dpoutlier.server.logs import log
 from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["MOST_AGE", "Guard"]
+__all__ = ["MAX_AGE", "Guard"]
 
 REALM = ((b"www-authenticate", b"Bearer"),)
 WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. Whoever runs the server makes keys."
 LONGEST = 200
-MOST_AGE = 5.0
+MAX_AGE = 5.0
 """Seconds without a check of the key file after which no key is accepted: one of them may have been revoked."""
 
 
@@ -63,7 +63,7 @@ class Guard:
         """The key of a request with these headers. The error does not say what is wrong with it."""
         if self.path is None:
             return OPEN
-        if time.monotonic() - self.checked > MOST_AGE:
+        if time.monotonic() - self.checked > MAX_AGE:
             raise Refusal("unavailable", "the server cannot check its keys at the moment; try again.")
         key = self.ring.check(_token(headers))
         if key is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from dpoutlier._atomic import write_aside
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.access import access_in, access_of, give
@@ -30,7 +30,7 @@ FORMAT = "dpoutlier keys"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 ID = re.compile(r"[a-z2-7]{10}")
 EVERY = "*"
-MOST_DAYS, LONGEST_LABEL, MOST_KEYS = 36_500, 200, 10_000
+MAX_DAYS, LONGEST_LABEL, MAX_KEYS = 36_500, 200, 10_000
 LAST_TIME = 253_402_300_799
 """The end of the year 9999, past which Python has no dates."""
 DUMMY = hashlib.sha256(b"no key has this").hexdigest()
@@ -108,7 +108,7 @@ def read_keys(path: Path) -> list[Key]:
 
 
 def _keys(content: dict[str, Any]) -> list[Key]:
-    if content["format"] != FORMAT or content["version"] != 1 or len(content["keys"]) > MOST_KEYS:
+    if content["format"] != FORMAT or content["version"] != 1 or len(content["keys"]) > MAX_KEYS:
         raise ValueError
     return [_key(one) for one in content["keys"]]
 
@@ -131,17 +131,17 @@ def _key(content: dict[str, Any]) -> Key:
 def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int = 90, metrics: bool = False) -> str:
     """Add a key to the file, which is made if there is none, and return it: it is shown this once and stored nowhere."""
     if not models and not metrics:
-        raise bad("models", "ids of models separated by commas, or '*' for all", ",".join(models))
+        raise parameter_error("models", "ids of models separated by commas, or '*' for all", ",".join(models))
     for model in models:
         if model != EVERY and not MODEL_NAME.fullmatch(model):
-            raise bad("models", "ids of models (letters, digits, . _ -), or '*' for all", model)
-    if not 1 <= days <= MOST_DAYS:
-        raise bad("days", f"a whole number from 1 to {MOST_DAYS}", days)
+            raise parameter_error("models", "ids of models (letters, digits, . _ -), or '*' for all", model)
+    if not 1 <= days <= MAX_DAYS:
+        raise parameter_error("days", f"a whole number from 1 to {MAX_DAYS}", days)
     if not label.isprintable() or len(label) > LONGEST_LABEL:
-        raise bad("label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
+        raise parameter_error("label", f"printable text of at most {LONGEST_LABEL} characters", label[:LONGEST_LABEL])
     with _changing(path) as keys:
-        if len(keys) >= MOST_KEYS:
-            raise InvalidParameterError(f"{path} holds {MOST_KEYS} keys; start another file.")
+        if len(keys) >= MAX_KEYS:
+            raise InvalidParameterError(f"{path} holds {MAX_KEYS} keys; start another file.")
         secret = urlsafe_b64encode(secrets.token_bytes(32)).rstrip(b"=").decode()
         name = "".join(secrets.choice(LETTERS) for _ in range(10))
         now = int(time.time())
@@ -154,7 +154,7 @@ def revoke_key(path: Path, name: str) -> Key:
     with _changing(path, new=False) as keys:
         number = next((i for i, key in enumerate(keys) if key.id == name), None)
         if number is None:
-            raise bad("ID", f"the id of a key in {path} (see dpoutlier keys list)", name[:80])
+            raise parameter_error("ID", f"the id of a key in {path} (see dpoutlier keys list)", name[:80])
         if keys[number].revoked is None:
             keys[number] = replace(keys[number], revoked=int(time.time()))
         return keys[number]

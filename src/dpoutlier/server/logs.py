@@ -18,7 +18,7 @@ __all__ = ["UVICORN_LOGS", "flush", "log", "where"]
 
 WHOLE = 4096
 """Bytes that a pipe takes in one piece."""
-MOST_WAITING = 100
+MAX_WAITING = 100
 INSIDE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
@@ -30,7 +30,7 @@ def log(event: str, level: str = "info", *, at_once: bool = True, **fields: Any)
     """One line. It is written at once with all that wait, or waits for half a second at most, until ``flush``. Never raises."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     _waiting.append(_line({"time": now, "level": level, "event": event, **fields, "pid": _pid()}))
-    if at_once or len(_waiting) >= MOST_WAITING:
+    if at_once or len(_waiting) >= MAX_WAITING:
         flush()
 
 

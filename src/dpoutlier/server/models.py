@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
@@ -33,7 +33,7 @@ from dpoutlier.server.stamps import Stamp, stamp_of
 
 __all__ = ["LOADED", "MISSING", "LoadedModel", "LoadedModels", "named_models", "number", "prepared"]
 
-MOST_SCORERS = 64
+MAX_SCORERS = 64
 WARM_ROWS = 3
 RETRY = 5.0
 """Seconds after which a file that could not be loaded is tried again."""
@@ -48,7 +48,9 @@ def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
         if not equals or "/" in name or Path(one).exists():
             name, path = _stem(Path(one)), one
         if not MODEL_NAME.fullmatch(name) or name in {".", ".."}:
-            raise bad("the id of a model", "1 to 64 letters, digits, . _ or -", name[:80], "Give one: id=path.")
+            raise parameter_error(
+                "the id of a model", "1 to 64 letters, digits, . _ or -", name[:80], "Give one: id=path."
+            )
         if name in found:
             raise InvalidParameterError(f"two models have the id {name!r}. Give one of them another: id=path.")
         found[name] = str(Path(path).absolute())
@@ -137,7 +139,7 @@ class LoadedModel:
             if threshold is not None:
                 detector.set_threshold(score=threshold)
             found = batch_scorer(detector, missing="null" if nulls else "error")
-            while len(self._scorers) >= MOST_SCORERS:
+            while len(self._scorers) >= MAX_SCORERS:
                 self._scorers.pop(list(self._scorers)[0], None)  # noqa: RUF015 - other threads may change it meanwhile
             self._scorers[nulls, threshold] = found
         return found

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.refusals import Refusal, cut
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 __all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "missing_value", "too_many_rows"]
 
@@ -83,15 +83,15 @@ def _numbers(values: Sequence[Any], domain: Domain, j: int) -> NDArray[np.float6
             f"{type(values[row]).__name__}.",
         )
     if category is not None:
-        return tables.level_positions(values, category)
+        return convert.level_positions(values, category)
     column = np.empty((len(values), 1), object)
     column[:, 0] = values
-    return tables.columns(column)[0]
+    return convert.columns(column)[0]
 
 
 def missing_value(points: Points, domain: Domain) -> Refusal:
     """The error for the first value that is missing where the model has no cell for it."""
-    j, row, n_missing, what = tables.first_missing(points.columns, domain)
+    j, row, n_missing, what = convert.first_missing(points.columns, domain)
     return Refusal(
         "missing-value",
         f"points have a missing value or {what} in {domain.labels[j]}, point {row} (counted from 0): "

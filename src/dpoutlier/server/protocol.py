@@ -20,7 +20,7 @@ from dpoutlier.server.settings import Settings
 
 __all__ = ["BoundedProtocol"]
 
-MOST_HEADERS = 100
+MAX_HEADERS = 100
 LINGER = 30.0
 """Seconds that a client may take to fetch an answer that waits for it, after the last byte."""
 FAREWELL = 1.0
@@ -110,14 +110,14 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self.trailer_bytes += len(name) + len(value) + 4  # one that follows the body: nothing here means anything
         self.trailers += 1
-        if self.trailer_bytes > self.limits.header_bytes or self.trailers > MOST_HEADERS:
+        if self.trailer_bytes > self.limits.header_bytes or self.trailers > MAX_HEADERS:
             self._too_large()
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
         self.in_head = False
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self.limits.header_bytes or len(self.headers) > MOST_HEADERS:
+        if size > self.limits.header_bytes or len(self.headers) > MAX_HEADERS:
             self._too_large()
             return
         if sum(name == b"host" for name, _ in self.headers) > 1:
@@ -173,7 +173,7 @@ class BoundedProtocol(HttpToolsProtocol):
             most = self.limits.header_bytes
             self._refuse(
                 "headers-too-large",
-                f"headers must have at most {most} bytes together, and be at most {MOST_HEADERS}; so must trailers.",
+                f"headers must have at most {most} bytes together, and be at most {MAX_HEADERS}; so must trailers.",
             )
 
     def _refuse(self, code: str, message: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 from dpoutlier.server.audit_log import FAULTS, AuditLog
 
-__all__ = ["MOST_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
+__all__ = ["MAX_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
 
-MOST_REFUSED, REFUSED_SECONDS = 20, 60.0
+MAX_REFUSED, REFUSED_SECONDS = 20, 60.0
 """Of each worker: so many refused requests have entries of their own in so many seconds, and one entry counts the rest."""
 
 
@@ -38,9 +38,9 @@ class RefusedEntries:
         with suppress(*FAULTS):
             self._settle(valid, time.monotonic())
         window = self.windows[valid]
-        if window.entered >= MOST_REFUSED:
+        if window.entered >= MAX_REFUSED:
             window.more += 1
-            if key is not None and len(window.keys) < MOST_REFUSED:
+            if key is not None and len(window.keys) < MAX_REFUSED:
                 window.keys.add(key)
             return
         window.entered += 1

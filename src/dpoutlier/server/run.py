@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.server.audit_log import FAULTS, AuditLog
 from dpoutlier.server.hosts import is_loopback
@@ -81,7 +81,7 @@ def _check(settings: Settings) -> None:
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(settings.tls_cert, settings.tls_key)
         except (ssl.SSLError, OSError) as error:
-            raise bad("--tls-cert and --tls-key", "a certificate and its key, in PEM", str(error)) from None
+            raise parameter_error("--tls-cert and --tls-key", "a certificate and its key, in PEM", str(error)) from None
     if settings.audit is not None:
         _audit(settings.audit).close()
     log("starting", models=len(settings.models), message="loading models; the first time, kernels are compiled.")

@@ -25,7 +25,7 @@ GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
 DENSE = 32
 """Bytes for a value. Bodies that have more are padded, and their speed says nothing about other bodies."""
 AT_ONCE = 2
-MOST_EXPLAINS = 8
+MAX_EXPLAINS = 8
 """Requests for explanations that wait in a worker: each may take seconds, and one is worked on at a time."""
 
 
@@ -44,10 +44,10 @@ class WorkThreads:
         return _timed(work, served, kind, size)
 
     async def explain(self, work: Work) -> tuple[bytes, int]:
-        if self.explaining > MOST_EXPLAINS:
+        if self.explaining > MAX_EXPLAINS:
             raise Refusal(
                 "unavailable",
-                f"{MOST_EXPLAINS} requests for explanations are waiting already; try again.",
+                f"{MAX_EXPLAINS} requests for explanations are waiting already; try again.",
                 ((b"retry-after", b"5"),),
             )
         self.explaining += 1

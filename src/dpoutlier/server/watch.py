@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dpoutlier.server.guard import MOST_AGE
+from dpoutlier.server.guard import MAX_AGE
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LOADED, MISSING, LoadedModels
@@ -33,7 +33,7 @@ class PeriodicCheck:
     check: Callable[[], None]
     in_thread: bool = True
     """Whether a check may take long."""
-    most_age: float = MOST_AGE
+    most_age: float = MAX_AGE
     """Seconds without a successful check, after which this worker is not ready."""
     at_end: Callable[[], None] | None = None
     """What is still to be done when the worker stops."""

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from dpoutlier._atomic import check_output, write_aside
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.model.file.encode import arrays_of, manifest_of
 from dpoutlier.model.model import Model
@@ -52,11 +52,11 @@ def export_scores(
 
 def _check_outputs(path: Path, sql: Path | None, *, overwrite: bool) -> None:
     if path.suffix.lower() != ".parquet" or not str(path).isprintable() or set("*?[") & set(str(path)):
-        raise bad("the score table", "a .parquet file whose path holds none of * ? [", str(path))
+        raise parameter_error("the score table", "a .parquet file whose path holds none of * ? [", str(path))
     check_output(path, overwrite=overwrite)
     if sql is not None:
         if sql.suffix.lower() != ".sql":
-            raise bad("sql", "a .sql file", str(sql))
+            raise parameter_error("sql", "a .sql file", str(sql))
         check_output(sql, overwrite=overwrite)
 
 

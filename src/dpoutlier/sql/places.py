@@ -36,7 +36,7 @@ def values(domain: Domain) -> Iterator[str]:
 
 
 def _number(column: str, cast: str = "CAST") -> str:
-    """A column as DOUBLE: decimals and 128 bits by way of their text, as ``tables.read_by_text`` has it; NULL for NaN."""
+    """A column as DOUBLE: decimals and 128 bits by way of their text, as ``tables.convert.read_by_text`` has it; NULL for NaN."""
     by_text = f"regexp_full_match(typeof({column}), {literal(BY_TEXT)})"
     text = f"CAST(CAST({column} AS VARCHAR) AS DOUBLE)"
     return f"nullif(CASE WHEN {by_text} THEN {text} ELSE {cast}({column} AS DOUBLE) END, {exact(math.nan)})"

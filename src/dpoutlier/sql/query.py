@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from dpoutlier._validate import bad
+from dpoutlier._validate import parameter_error
 from dpoutlier.engines.sql_text import exact, literal, quoted
 from dpoutlier.features.axes import MISSING
 from dpoutlier.features.domain import Domain
@@ -30,13 +30,17 @@ HEAD = """\
 def check_names(domain: Domain, table: str) -> None:
     """Refuse names that SQL cannot tell apart, or that the query needs for itself."""
     if not isinstance(table, str) or not table or not table.isprintable() or table.lower().startswith("dpoutlier"):
-        raise bad("table", "the name of a table, printable and not starting with 'dpoutlier'", table)
+        raise parameter_error("table", "the name of a table, printable and not starting with 'dpoutlier'", table)
     folded = Counter(name.casefold() for name in domain.labels)
     for name in domain.labels:
         if not name or name.casefold() in ADDED:
-            raise bad("a feature's name", f"neither empty nor one of {', '.join(ADDED)}", name, "The SQL adds those.")
+            raise parameter_error(
+                "a feature's name", f"neither empty nor one of {', '.join(ADDED)}", name, "The SQL adds those."
+            )
         if folded[name.casefold()] > 1:
-            raise bad("features' names", "different in more than their case", name, "SQL could not tell them apart.")
+            raise parameter_error(
+                "features' names", "different in more than their case", name, "SQL could not tell them apart."
+            )
 
 
 def score_query(model: Model, members: Sequence[Member], terms: str, table: str) -> str:

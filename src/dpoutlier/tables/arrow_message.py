@@ -10,7 +10,7 @@ import pyarrow as pa
 __all__ = ["DAMAGED", "Batch", "batch_of"]
 
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
-MOST_BUFFERS = 1 << 18
+MAX_BUFFERS = 1 << 18
 DAMAGED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError)
 """What Arrow, and the checks here, raise at a stream that is damaged."""
 
@@ -63,7 +63,7 @@ class _Table:
             return []
         start = place + self._read(_i32, place)
         length = self._read(_i32, start)
-        if not 0 <= length <= MOST_BUFFERS or start + 4 + 16 * length > len(self.data) or start < 0:
+        if not 0 <= length <= MAX_BUFFERS or start + 4 + 16 * length > len(self.data) or start < 0:
             raise ValueError
         return [(a, b) for a, b in _buffer.iter_unpack(self.data[start + 4 : start + 4 + 16 * length])]
 

@@ -14,7 +14,7 @@ from dpoutlier.exceptions import InvalidParameterError
 __all__ = ["BATCH", "BatchedTable", "FileTable", "Watch", "ahead", "not_a_number", "rows_of_a_batch", "type_text"]
 
 BATCH = 1 << 22  # values: 32 MB of float64, enough to make the overhead of a batch small
-MOST_ROWS = 1 << 19  # of a batch, where columns are few: they may be long text
+MAX_ROWS = 1 << 19  # of a batch, where columns are few: they may be long text
 T = TypeVar("T")
 Watch = Callable[[int, int], None]
 
@@ -68,7 +68,7 @@ class FileTable(BatchedTable):
 
 def rows_of_a_batch(n_columns: int) -> int:
     """How many rows are read at once."""
-    return max(1, min(MOST_ROWS, BATCH // max(1, n_columns)))
+    return max(1, min(MAX_ROWS, BATCH // max(1, n_columns)))
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import bad, one_of
+from dpoutlier._validate import one_of, parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.category import DATE, LONGEST_LEVEL, NUMBER, text_of
 from dpoutlier.features.domain import LONGEST_NAME, check_range
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Drafted", "draft", "drafted", "to_toml"]
 
-MOST_NUMBERS, MOST_TEXTS = 10, 30
+MAX_NUMBERS, MAX_TEXTS = 10, 30
 """More distinct values than that are no levels, but a range of numbers, or free text;"""
 MANY_TEXTS, OFTEN = 300, 20
 """unless there are so many values that each occurs so often on average."""
@@ -93,11 +93,11 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
 
     one_of(("seen", "all", "none"), missing=missing)
     if not isinstance(table, pa.Table | pa.Schema):
-        raise bad("table", "a pyarrow.Table or pyarrow.Schema", type(table).__name__)
+        raise parameter_error("table", "a pyarrow.Table or pyarrow.Schema", type(table).__name__)
     schema = table if isinstance(table, pa.Schema) else table.schema
     names = list(schema.names)
     if not names or len(set(names)) < len(names):
-        raise bad("the table", "one with columns whose names differ", names[:10])
+        raise parameter_error("the table", "one with columns whose names differ", names[:10])
     if isinstance(table, pa.Schema):
         return [_checked(_template(name, schema.field(j).type, missing)) for j, name in enumerate(names)]
     return [_checked(_column(name, table.column(j), missing)) for j, name in enumerate(names)]
@@ -166,7 +166,7 @@ def _column(name: str, column: pa.ChunkedArray, missing: str) -> Drafted:
         entry = _levels(["false", "true"], "other = false", cell=_cell(missing, column.null_count))
         return Drafted(name, kind, entry, active=True, why="")
     if kind == "number":
-        (values,) = tables.columns(pa.table([column], ["x"]))
+        (values,) = convert.columns(pa.table([column], ["x"]))
         known = values[~np.isnan(values)]
         found, counts = np.unique(known, return_counts=True)
         return _of_numbers(name, found, counts, missing, gaps=len(values) - len(known), no_numbers=0)
@@ -206,7 +206,7 @@ def _of_texts(name: str, texts: Counter[str], gaps: int, missing: str) -> Drafte
     if all(DATE.fullmatch(text) for text in texts):
         return Drafted(name, "date", RANGE, active=False, why=NO_DATE)
     readable = all(text.isprintable() and len(text) <= LONGEST_LEVEL for text in texts)
-    few = len(texts) <= MOST_TEXTS or (len(texts) <= MANY_TEXTS and total >= OFTEN * len(texts))
+    few = len(texts) <= MAX_TEXTS or (len(texts) <= MANY_TEXTS and total >= OFTEN * len(texts))
     if not few or not readable or (2 * len(texts) > total > 3):
         why = f"{_many(len(texts), 'different text')} in {_many(total, 'value')}: an identifier or free text, left out"
         return Drafted(name, "text", LEVELS, active=False, why=f"{why}. If it identifies people: fit --person")
@@ -234,10 +234,10 @@ def _of_numbers(
     if len(found) == 1:
         why = f"{_number(low)} in the whole sample: what else may it be?"
         return Drafted(name, "number", RANGE, active=False, why=why)
-    if whole and len(found) == total == high - low + 1 and total > MOST_NUMBERS:
+    if whole and len(found) == total == high - low + 1 and total > MAX_NUMBERS:
         why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it identifies people:"
         return Drafted(name, "number", RANGE, active=False, why=f"{why} fit --person")
-    if whole and not no_numbers and len(found) <= MOST_NUMBERS and total >= 2 * len(found):
+    if whole and not no_numbers and len(found) <= MAX_NUMBERS and total >= 2 * len(found):
         entry = _levels(map(_number, found), cell=_cell(missing, gaps))
         return Drafted(name, "number", entry, active=True, why=_why_levels(len(found)))
     why = f"{_number(low)} to {_number(high)} in the sample" if whole else f"{low:.6g} to {high:.6g} in the sample"

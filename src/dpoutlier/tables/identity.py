@@ -16,7 +16,7 @@ __all__ = ["NO_ID", "identity"]
 
 NO_ID = {"", "na", "n/a", "nan", "null", "none", "<na>", "nat"}
 """Words that stand for a missing id."""
-MOST_DIGITS = 400
+MAX_DIGITS = 400
 
 
 def identity(value: Any) -> str | None:
@@ -52,7 +52,7 @@ def _of_bytes(value: bytes) -> str | None:
 
 def _of_number(value: Any) -> str | None:
     """The number itself as a fraction, exactly."""
-    if isinstance(value, Decimal) and abs(value.adjusted()) > MOST_DIGITS:
+    if isinstance(value, Decimal) and abs(value.adjusted()) > MAX_DIGITS:
         return None  # its digits would fill the memory
     if is_whole(value):
         return str(int(value))

@@ -15,7 +15,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.count_grid import (
     LIST_BLOCK,
-    MOST_BINS,
+    MAX_BINS,
     BinArrays,
     count_by_columns,
     count_by_rows,
@@ -30,7 +30,7 @@ from dpoutlier.tables.rows import Positions, Rows
 
 __all__ = ["Counts", "count_rows"]
 
-MOST_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
+MAX_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
 CHUNK = 2**19
 BLOCK_VALUES = 2**16
 
@@ -45,7 +45,7 @@ class Counts:
 
 def count_rows(blocks: Iterable[Positions], partition: Partition, n_jobs: int = 1) -> Counts:
     """Count each row once in each of its ``partition.cells_per_row`` cells."""  # (P1)
-    make = _Dense if partition.n_cells <= MOST_COUNTERS else _Sparse
+    make = _Dense if partition.n_cells <= MAX_COUNTERS else _Sparse
     tallies: list[Any] = [make(partition)]  # one for each thread
     lock = Lock()
     for rows in blocks:
@@ -103,7 +103,7 @@ class _Dense:
 
 def _straight_from_floats(domain: Domain, partition: Partition) -> bool:
     """Whether a kernel takes this from values to counters at once; a missing value then falls into the first bin."""
-    return isinstance(partition, Grid) and max(partition.bins) <= MOST_BINS and domain.missing is None
+    return isinstance(partition, Grid) and max(partition.bins) <= MAX_BINS and domain.missing is None
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts
-from dpoutlier.counts.dense import MOST_DENSE_CELLS
+from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.sparse import threshold_for
 from dpoutlier.exceptions import InvalidParameterError
@@ -65,9 +65,9 @@ def fit_model(reference: Any, plan: Plan) -> Model:
 
 def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
     partition = plan.partition(n_rows_hint, plan.epsilon_per_row)
-    if plan.counts == "dense" and partition.n_cells > MOST_DENSE_CELLS:
+    if plan.counts == "dense" and partition.n_cells > MAX_DENSE_CELLS:
         raise InvalidParameterError(
-            f"counts='dense' takes at most {MOST_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
+            f"counts='dense' takes at most {MAX_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
             "Use fewer bins or features, counts='sparse', or counts='keyed' (secret)."
         )
     _charge_for_counts(partition, plan)  # what cannot be drawn is refused here, not after the rows are read
@@ -87,7 +87,7 @@ def _partition_for_estimate(plan: Plan, n_rows_hint: int) -> Partition:
 
 
 def _is_dense(partition: Partition, plan: Plan) -> bool:
-    return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MOST_DENSE_CELLS)
+    return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MAX_DENSE_CELLS)
 
 
 def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
@@ -99,7 +99,7 @@ def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
     if not _is_dense(partition, plan) and not isinstance(paid.mechanism, DiscreteLaplace):
         raise InvalidParameterError(
             f"keyed and sparse counts have discrete Laplace noise, and delta={plan.guarantee.delta} asks for another. Leave delta "
-            f"out, or use few enough cells for counts='dense' (at most {MOST_DENSE_CELLS:,})."
+            f"out, or use few enough cells for counts='dense' (at most {MAX_DENSE_CELLS:,})."
         )
     return paid
 

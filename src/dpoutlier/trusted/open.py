@@ -9,7 +9,7 @@ from dpoutlier.engines.base import ClusterEngine, LocalEngine
 from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.engines.schema import check_feature_types
 from dpoutlier.model.plan import Plan
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.trusted.queries import InBlocks, Readings
 from dpoutlier.trusted.reference import in_silence, read_reference
 
@@ -22,7 +22,7 @@ def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lamb
     ``charge`` is called when all that is public has been checked, and before any row is read.
     """  # (P10)
     person, most = plan.guarantee.person, plan.guarantee.rows_per_person
-    if tables.is_lazy(reference):
+    if convert.is_lazy(reference):
         return _open_lazy(reference, plan, person, most, charge)
     charge()
     return InBlocks(read_reference(reference, plan.domain, person, most))

@@ -38,7 +38,7 @@ WIDENING = 3.0  # times the width between the quantiles, on both sides: Tukey's 
 STEPS = 1024  # of the same length, over the outer range
 BITS = 6  # after the first, of the floats that are edges
 OCTAVES = 40  # below the larger end of the outer range
-LEAST_EXPONENT = -900  # a bin below that would be too narrow for bounds
+MIN_EXPONENT = -900  # a bin below that would be too narrow for bounds
 BLOCK = 2**15
 
 
@@ -54,7 +54,7 @@ def candidates(outer: Pair) -> NDArray[np.float64]:
     lower, upper = outer
     steps = lower + (upper - lower) * (np.arange(1, STEPS) / STEPS)
     top = math.frexp(max(abs(lower), abs(upper)))[1] - 1
-    exponents = np.arange(max(top - OCTAVES + 1, LEAST_EXPONENT), top + 1)
+    exponents = np.arange(max(top - OCTAVES + 1, MIN_EXPONENT), top + 1)
     floats = np.ldexp(1 + np.arange(2**BITS) / 2**BITS, exponents[:, np.newaxis]).ravel()
     inner = np.concatenate([steps, -floats, [0.0], floats])
     edges = np.unique(np.concatenate([[lower, upper], inner[(lower < inner) & (inner < upper)]]))

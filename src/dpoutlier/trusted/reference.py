@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.features.domain import Domain
-from dpoutlier.tables import convert as tables
+from dpoutlier.tables import convert
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.people import Block, kept_rows, places_of
@@ -30,7 +30,7 @@ R = TypeVar("R")
 class Reference:
     """Reference rows in blocks, as often as a fit needs them. Each row's positions depend on that row alone.
 
-    ``are_values`` says that an engine has converted the columns to values already, as ``tables.columns`` makes them.
+    ``are_values`` says that an engine has converted the columns to values already, as ``tables.convert.columns`` makes them.
     """  # (P5)
 
     def __init__(
@@ -51,7 +51,7 @@ class Reference:
 
     def _rows(self, table: Any, start: int) -> tuple[Rows, int]:
         """The rows of a table that stay, and how many it has; ``start`` rows came before."""
-        rows = Rows(tables.values(table, None if self._are_values else self._domain), self._domain)
+        rows = Rows(convert.values(table, None if self._are_values else self._domain), self._domain)
         read = len(rows)
         if self._kept is None:
             return rows, read
@@ -73,7 +73,7 @@ def in_silence(read: Callable[[], R]) -> R:
     """What a read of the rows returns; whatever it raises has a fixed text.
 
     Warnings are not filtered here: filters belong to the whole process, and other threads would lose theirs. What reads the rows
-    warns of no value (``tables.columns``).
+    warns of no value (``tables.convert.columns``).
     """
     try:
         return read()
@@ -102,9 +102,9 @@ def read_reference(
     def blocks() -> Iterator[Block]:
         parts = reference.batches() if isinstance(reference, BatchedTable) else iter([reference])
         for part in parts:
-            rows = Rows(tables.values(tables.without(part, person), None if are_values else domain), domain)
+            rows = Rows(convert.values(convert.without(part, person), None if are_values else domain), domain)
             values = np.column_stack([column.astype(np.float64) for column in rows.columns])
-            yield Block(tables.codes_of(part, person, known), places_of(values, rows[:], domain.estimated), values)
+            yield Block(convert.codes_of(part, person, known), places_of(values, rows[:], domain.estimated), values)
 
     kept = in_silence(lambda: kept_rows(blocks, rows_per_person))
-    return Reference(tables.without(reference, person), domain, kept, are_values=are_values)
+    return Reference(convert.without(reference, person), domain, kept, are_values=are_values)

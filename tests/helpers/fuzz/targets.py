@@ -57,7 +57,7 @@ __all__ = ["TARGETS", "Target", "folder"]
 MEGABYTE = 1 << 20
 ROWS, BYTES = 500, 100_000
 """The limits of the server that is asked."""
-MOST_WALK, MOST_DEPTH, MOST_SCORED = 200_000, 1000, 200
+MAX_WALK, MAX_DEPTH, MAX_SCORED = 200_000, 1000, 200
 """Of accepted models with longer walks, or more features, no point is scored: that takes as long as they say."""
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = ("application/json", "text/csv", ARROW)
@@ -153,7 +153,7 @@ def model_file(data):
     if second.privacy_statement() != model.privacy_statement():
         raise Finding("written again, the model states something else")
     scorer, domain = model.scorer, model.domain
-    if (isinstance(scorer, NearestCells) and _is_long(scorer)) or domain.n_features > MOST_SCORED:
+    if (isinstance(scorer, NearestCells) and _is_long(scorer)) or domain.n_features > MAX_SCORED:
         return "accepted"
     points, (first, other) = _points_of(domain), (FittedDetector(one, "", 1) for one in (model, second))
     scores = first.outlier_scores(points)
@@ -169,8 +169,8 @@ def model_file(data):
 
 def _is_long(scorer):
     """Whether the model itself asks for walks that take long."""
-    deep = scorer.exhausted == "as-printed" and scorer.max_depth is not None and scorer.max_depth > MOST_DEPTH
-    return deep or scorer.max_cells > MOST_WALK
+    deep = scorer.exhausted == "as-printed" and scorer.max_depth is not None and scorer.max_depth > MAX_DEPTH
+    return deep or scorer.max_cells > MAX_WALK
 
 
 def _points_of(domain):

@@ -1,4 +1,4 @@
-"""The value of a feature as float64, as an expression of any engine: what ``tables.columns`` makes of it in memory, to the bit.
+"""The value of a feature as float64, an expression of any engine: to the bit what ``tables.convert.columns`` makes of it.
 
 This is the one conversion of a lazy frame. It is done first, and all that follows (order, positions, counts, scores) sees only its
 result: two conversions that differ in the last bit would put rows that tie in one of them into different cells of the other.

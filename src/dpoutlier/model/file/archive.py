@@ -26,8 +26,8 @@ SEAL = ("format", "format_version", "arrays", "checksum")
 MANIFEST = "manifest.json"
 WARNING = "SECRET.txt"
 WARNING_TEXT = b"This model is secret. It holds exact counts of people's data and must not leave the custodian.\n"
-MOST_MANIFEST_BYTES = 1 << 24
-MOST_MEMBERS = 16
+MAX_MANIFEST_BYTES = 1 << 24
+MAX_MEMBERS = 16
 MAGIC = b"\x93NUMPY\x01\x00"
 # As numpy writes it, and not as numpy reads it: by Python's parser, which takes much more and warns of some.
 HEADER = re.compile(
@@ -69,7 +69,7 @@ def write_archive(stream: IO[bytes], manifest: dict[str, Any], arrays: Arrays, p
 
 def read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], Arrays]:
     members = {info.filename: info for info in archive.infolist()}
-    if len(members) != len(archive.infolist()) or len(members) > MOST_MEMBERS or MANIFEST not in members:
+    if len(members) != len(archive.infolist()) or len(members) > MAX_MEMBERS or MANIFEST not in members:
         raise ModelFileError("the file is a zip, but not a model file: its members are not those of a model.")
     for info in members.values():
         stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
@@ -77,7 +77,7 @@ def read_archive(archive: zipfile.ZipFile, size: int) -> tuple[dict[str, Any], A
             raise ModelFileError(f"member {info.filename} of the model file has an impossible size.")
     if sum(info.file_size for info in members.values()) > size:
         raise ModelFileError("the members of the model file overlap.")
-    if members[MANIFEST].file_size > MOST_MANIFEST_BYTES:
+    if members[MANIFEST].file_size > MAX_MANIFEST_BYTES:
         raise ModelFileError("the manifest of the model file is too long.")
     manifest = json.loads(archive.read(members[MANIFEST]).decode())
     _check_manifest(manifest, members.keys() - {MANIFEST, WARNING})

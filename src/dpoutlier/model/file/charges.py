@@ -10,7 +10,7 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
 from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for, cost_of_part
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import LEAST_EPSILON, MOST_EPSILON, Charge, Guarantee
+from dpoutlier.privacy.guarantee import MAX_EPSILON, MIN_EPSILON, Charge, Guarantee
 
 __all__ = ["check_charges", "check_epsilon"]
 
@@ -96,5 +96,5 @@ def _check_fit(
 
 
 def check_epsilon(epsilon: Fraction) -> None:
-    if not LEAST_EPSILON <= epsilon <= MOST_EPSILON:
+    if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
         raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")

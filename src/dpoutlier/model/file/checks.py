@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.counts.base import MOST_COUNT
+from dpoutlier.counts.base import MAX_COUNT
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.stored import too_large
 from dpoutlier.exceptions import ModelFileError
@@ -66,5 +66,5 @@ def _check_kind(model: Model) -> None:
         levels = model.scorer.levels(model.partition)
         if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
             raise ModelFileError("the score levels of the model file are not those of its scorer.")
-        if model.threshold is None or too_large(histogram.counts, MOST_COUNT):
+        if model.threshold is None or too_large(histogram.counts, MAX_COUNT):
             raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 from dpoutlier._atomic import check_output, try_output, write_aside
-from dpoutlier.counts.dense import MOST_DENSE_CELLS
+from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.model.file.archive import read_archive, write_archive
 from dpoutlier.model.file.decode import model_of
@@ -15,7 +15,7 @@ from dpoutlier.model.model import Model
 __all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model", "targets", "try_target"]
 
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".dpo", ".secret.dpo"
-MOST_DENSE_BYTES = 8 * MOST_DENSE_CELLS + 2**20
+MAX_DENSE_BYTES = 8 * MAX_DENSE_CELLS + 2**20
 """Counts of eight bytes, and room for the manifest and a histogram of scores."""
 
 
@@ -43,7 +43,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
 def try_target(path: Path) -> None:
     """Write as much as a dense model may take to where the model will be, and remove it: a fit spends before it writes."""
     for target in targets(path):
-        try_output(target, MOST_DENSE_BYTES)
+        try_output(target, MAX_DENSE_BYTES)
 
 
 def targets(path: Path) -> tuple[Path, ...]:

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier._validate import at_least_one
+from dpoutlier._validate import positive_int
 from dpoutlier.counts.registry import counts_of
 from dpoutlier.counts.stored import Arrays, expect, rational
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.checks import check_features
 from dpoutlier.model.model import Model
-from dpoutlier.model.parts import MOST_PARTS, Merged, Part, People
+from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
 from dpoutlier.noise.registry import mechanism_from_json
 from dpoutlier.partitions.registry import partition_from_json
 from dpoutlier.privacy.guarantee import Charge, Guarantee, Neighbours
@@ -37,7 +37,7 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
         counts=counts_of(content["counts"], arrays, partition),
         guarantee=guarantee,
         charges=_charges(content["charges"], guarantee),
-        n_rows_hint=None if content["n_hint"] is None else at_least_one(n_rows_hint=content["n_hint"]),
+        n_rows_hint=None if content["n_hint"] is None else positive_int(n_rows_hint=content["n_hint"]),
         score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous),
         threshold=threshold,
         merged=_merged(content["merged"], guarantee) if "merged" in content else None,
@@ -74,7 +74,7 @@ def _charges(content: list[dict[str, Any]], guarantee: Guarantee) -> tuple[Charg
 
 
 def _merged(content: dict[str, Any], guarantee: Guarantee) -> Merged:
-    if len(content["parts"]) > MOST_PARTS:
+    if len(content["parts"]) > MAX_PARTS:
         raise ModelFileError("the model file was merged from more parts than this format knows.")
     parts = tuple(
         Part(

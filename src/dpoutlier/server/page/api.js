@@ -22,7 +22,7 @@ export const canBeKey = (text) => /^[\x21-\x7e]+$/.test(text);
 
 const WRONG_KEY = "This key is not valid here. Check it, or ask whoever runs the server.";
 const LONGEST_WAIT = 60;
-const MOST_WAITS = 6;
+const MAX_WAITS = 6;
 
 async function request(path, options) {
   const headers = { Accept: "application/json", ...options.headers };
@@ -62,7 +62,7 @@ export async function ask(path, options = {}) {
     if (answer.ok) return answer.json();
     const problem = await problemOf(answer);
     const seconds = Number(answer.headers.get("Retry-After") ?? NaN);
-    const patient = (answer.status === 429 || answer.status === 503) && seconds <= LONGEST_WAIT && waits < MOST_WAITS;
+    const patient = (answer.status === 429 || answer.status === 503) && seconds <= LONGEST_WAIT && waits < MAX_WAITS;
     if (!patient) throw problem;
     await pause(Math.max(seconds, 0.2), options.signal);
   }
