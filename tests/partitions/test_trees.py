@@ -103,20 +103,18 @@ def test_coarser_counts_are_sums_over_one_feature(trees):
     points = rng.integers(0, 2**32, (4000, trees.n_features), dtype=np.uint32)
     points[rng.random(points.shape) < 0.1] = 2**32 - 1  # the position of missing values
     leaves = trees.cells(points)[:, :, 1].astype(int)
-    found = trees.coarser(counts)
-    for t, axes in enumerate(trees.leaf_axes):
+    members = list(trees.coarser(counts))
+    for t, (axes, member) in enumerate(zip(trees.leaf_axes, members, strict=True)):
         first, last = trees.first[t], [*trees.first, trees.n_cells][t + 1]
-        for j in (axis.feature for axis in axes if len(axes) > 1):
-            part = next(found)
-            assert part.cells == slice(first, last)
-            assert part.among == len(axes)
+        assert member.cells == slice(first, last)
+        features = [axis.feature for axis in axes if len(axes) > 1]
+        for j, (found, merged) in zip(features, member.sums, strict=True):
             for i in range(5):
                 moved = np.repeat(points[i : i + 1], 4000, axis=0)
                 moved[:, j] = points[:, j]  # anywhere in feature j
                 others = set(trees.cells(moved)[:, t, 1].astype(int).tolist())
-                assert len(others) == part.merged
-                assert part.counts[leaves[i, t] - first] == sum(counts[other] for other in others)
-    assert next(found, None) is None
+                assert len(others) == merged
+                assert found[leaves[i, t] - first] == sum(counts[other] for other in others)
 
 
 @settings(deadline=None)
@@ -124,11 +122,12 @@ def test_coarser_counts_are_sums_over_one_feature(trees):
 def test_a_feature_is_left_out_by_adding_up_its_cells(trees, seed):
     counts = np.random.default_rng(seed).integers(-5, 50, trees.n_cells)
     merges = []
-    for part in trees.coarser(counts):
-        merges.append((part.merged, part.among))
-        own = counts[part.cells]
-        assert part.counts.sum() == own.sum() * part.merged
-        assert len(part.counts) == len(own)
+    for cells, sums in trees.coarser(counts):
+        own = counts[cells]
+        for found, merged in sums:
+            merges.append((merged, len(sums)))
+            assert found.sum() == own.sum() * merged
+            assert len(found) == len(own)
     assert sorted(merges) == sorted(trees.merges())
 
 
@@ -139,10 +138,11 @@ def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
     counters = np.zeros(trees.n_cells, np.int64)
     trees.tally(rows, counters)
     leaf, (tree,) = trees.cells(rows)[:, 0, 1].astype(np.int64), trees.grown
-    for part, axis, other in zip(trees.coarser(counters), tree.axes, tree.axes[::-1]):
+    (member,) = trees.coarser(counters)
+    for (found, merged), axis, other in zip(member.sums, tree.axes, tree.axes[::-1], strict=True):
         kept = np.unravel_index(leaf, tree.shape)[[digit.feature for digit in tree.digits].index(other.feature)]
-        assert part.merged == axis.size
-        assert (part.counts[leaf] == np.bincount(kept)[kept]).all()
+        assert merged == axis.size
+        assert (found[leaf] == np.bincount(kept)[kept]).all()
 
 
 def test_a_row_lies_in_one_leaf_of_each_tree():

@@ -30,15 +30,11 @@ MAX_CELLS = 2**128
 
 
 class Coarser(NamedTuple):
-    """The cells of one member of a partition, each with those that differ from it in one feature only."""
+    """The cells of one member of a partition, and their counts without each of its features in turn."""
 
     cells: slice
-    counts: NDArray[np.int64]
-    """Of each of the cells: the sum over it and all cells merged with it."""
-    merged: int
-    """How many cells are in a sum."""
-    among: int
-    """How many features of the member can be left out in turn."""
+    sums: list[tuple[NDArray[np.int64], int]]
+    """For each feature: the sum over each cell and all that differ from it in that feature only, and how many cells that are."""
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
@@ -149,10 +145,10 @@ class Partition(Protocol):
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
 
     def merges(self) -> list[tuple[int, int]]:
-        """``merged`` and ``among`` of all that ``coarser`` yields, in any order."""
+        """For each sum of ``coarser``: how many cells are in it, and how many sums its member has. In any order."""
 
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
-        """For each member, and each feature that can be left out of it: the counts without that feature. May be empty."""
+        """For each member the counts without each of its features. May be empty."""
 
     def to_json(self) -> dict[str, Any]:
         """All public numbers that make this partition."""

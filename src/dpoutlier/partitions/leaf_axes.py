@@ -72,12 +72,13 @@ class Tree(NamedTuple):
         n = len(self.axes)  # what is left without the only one is the number of all rows
         return [(len(axis.adds), n) for axis in self.axes] if n > 1 else []
 
-    def coarser(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """For each of these features the count of each leaf without it."""
+    def coarser(self, counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int]]:
+        """For each of these features the count of each leaf without it, and how many leaves that adds up."""
         shape = self.shape
         cube = counts.reshape(shape)
-        sums = [cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in self.axes if len(self.axes) > 1]
-        return [np.broadcast_to(each, shape).reshape(-1) for each in sums]
+        axes = self.axes if len(self.axes) > 1 else ()
+        sums = [cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in axes]
+        return [(np.broadcast_to(each, shape).reshape(-1), cube.size // each.size) for each in sums]
 
 
 def kernel_arrays(trees: Sequence[Tree]) -> LeafArrays:

@@ -160,8 +160,7 @@ class Trees:
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
         for first, tree in zip(self.first.tolist(), self.grown, strict=True):
             cells = slice(first, first + tree.n_leaves)
-            for merged, sizes in zip(tree.coarser(counts[cells]), tree.merges(), strict=True):
-                yield Coarser(cells, merged, *sizes)
+            yield Coarser(cells, tree.coarser(counts[cells]))
 
     def to_json(self) -> dict[str, Any]:
         return {

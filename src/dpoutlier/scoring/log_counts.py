@@ -87,8 +87,8 @@ class LogCounts:
         terms = self.logarithms(noisy, 1)
         if self.soft:
             more = np.zeros_like(terms)
-            for part in partition.coarser(noisy):
-                more[part.cells] += self.logarithms(part.counts, part.merged) // (2 * part.among)
+            for cells, sums in partition.coarser(noisy):
+                more[cells] += sum(self.logarithms(counts, merged) // (2 * len(sums)) for counts, merged in sums)
             terms += more
         return terms
 
