@@ -35,7 +35,7 @@ def kinds_of_cells(ids, quick):
     exact = np.zeros(len(ids), np.int64)
     exact[np.searchsorted(ids[:, 1], quick.ids[:, 1])] = quick.exact
     noise = noisy_counts(quick, ids).astype(np.int64) - exact
-    empty, scale = exact == 0, quick.law.scale
+    empty, scale = exact == 0, quick.noise.scale
     size = np.abs(noise)
     return [
         ("occupied, or empty", exact > 0, empty),
@@ -44,7 +44,7 @@ def kinds_of_cells(ids, quick):
             empty & (2 * size <= scale),
             empty & (size >= 3 * scale),
         ),
-        ("past the table, or not", empty & (size >= guided_table(quick.law.rate).n), empty & (size <= scale)),
+        ("past the table, or not", empty & (size >= guided_table(quick.noise.rate).n), empty & (size <= scale)),
         ("two halves of the empty cells, at random", *_halves(empty)),
     ]
 

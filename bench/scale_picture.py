@@ -19,7 +19,7 @@ from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.trees import Trees
-from dpoutlier.trusted.in_engine import InEngine
+from dpoutlier.trusted.in_engine import EngineReference
 from scale import BINS, FEATURES, NAMES, measure, write_rows
 
 SIZES = (10**5, 10**6, 10**7, 10**8)
@@ -53,7 +53,7 @@ def lazy_frames(path: Path) -> None:
     }
     for engine, native in frames.items():
         found = query_engine_of(native)
-        rows = InEngine(value_frame(*found.plain(native, found.schema(native)), domain), domain, found)
+        rows = EngineReference(value_frame(*found.plain(native, found.schema(native)), domain), domain, found)
         for name, partition in partitions.items():
             for way, count in (
                 ("expression", rows.counts_by_query),

@@ -124,7 +124,7 @@ def against_heap(report):
 def heap_row(report, name, bins, epsilon):
     model = DPGridKNN(epsilon, features=(0, 1), bins=bins, counts="keyed").fit(reference(300, 30)).model_
     held, grid, scorer = model.counts, model.partition, model.scorer
-    first = KeyedCounts(held.ids, held.exact, held.key, held.salt, held.law, noise=1)
+    first = KeyedCounts(held.ids, held.exact, held.key, held.salt, held.noise, sampler_version=1)
     positions = Rows(queries(200, 30), model.domain)[:]
     walks = [scorer.walk(positions, grid, counts).visited for counts in (first, held)]
     long = [positions[visited > 100] for visited in walks]

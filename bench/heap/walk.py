@@ -103,7 +103,7 @@ def walk_by_heap(scorer: Any, positions: Any, grid: Any, counts: Any) -> Any:
     """(scores, gathered, visited, status) of points on a grid with a dense, exact or keyed counts (noise of version 1)."""
     arrays = counts.arrays()
     ids, exact = arrays.get("ids", np.empty((0, 2), np.uint64)), arrays.get("exact", np.empty(0, np.int64))
-    rate = np.uint64(counts.law.rate_units) if counts.kind == "keyed" else np.uint64(1)
+    rate = np.uint64(counts.noise.rate_units) if counts.kind == "keyed" else np.uint64(1)
     subkey = counts.subkey() if counts.kind == "keyed" else np.zeros(2, np.uint64)
     kind = {"exact": EXACT, "dense": DENSE, "keyed": KEYED}[counts.kind]
     dense = np.array(arrays.get("counts", np.empty(0, np.int64)))

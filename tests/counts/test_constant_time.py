@@ -66,7 +66,7 @@ def test_noise_is_that_of_the_guided_table_past_its_ends_too(epsilon):
     ids = cell_ids(range(2**64 - 60_000, 2**64 + 60_000))
     expected = noisy_counts(held, ids)
     assert (noisy_counts(in_constant_time(held), ids) == expected).all()
-    n = guided_table(held.law.rate).n
+    n = guided_table(held.noise.rate).n
     if n > 10:
         assert np.count_nonzero(np.abs(expected) >= n) >= 1  # some were
 
@@ -82,7 +82,7 @@ def test_short_tables_send_many_draws_to_the_tail_and_back(monkeypatch, short):
         ids = cell_ids(range(30_000))
         expected = noisy_counts(held, ids)
         assert (noisy_counts(in_constant_time(held), ids) == expected).all()
-        assert np.count_nonzero(np.abs(expected) >= 2 * guided_table(held.law.rate).n) > 50
+        assert np.count_nonzero(np.abs(expected) >= 2 * guided_table(held.noise.rate).n) > 50
     finally:
         for cached in (guided_table, law_powers):
             cached.cache_clear()
@@ -136,7 +136,7 @@ def test_what_cannot_be_decided_is_not_guessed_but_asked_again():
     held = keyed(law_of(1))
     counts, ids = in_constant_time(held), cell_ids(range(200_000))
     expected = noisy_counts(held, ids)
-    odd = np.flatnonzero(np.abs(expected) >= guided_table(held.law.rate).n)
+    odd = np.flatnonzero(np.abs(expected) >= guided_table(held.noise.rate).n)
     broken = kernel_table(counts)
     broken = broken._replace(constant_time=broken.constant_time._replace(ends=np.full(2, 2**63 - 1, np.uint64)))
     assert len(odd) > 0
@@ -355,7 +355,7 @@ def test_what_promises_nothing_is_refused(tmp_path):
 
 def test_noise_of_the_first_sampler_is_refused_and_the_remedy_named():
     with pytest.raises(SecretError, match=r"first sampler \(scale 2 rows\).*larger epsilon, or with counts='sparse'"):
-        in_constant_time(replace(keyed(law_of(Fraction(1, 2))), noise=1))
+        in_constant_time(replace(keyed(law_of(Fraction(1, 2))), sampler_version=1))
     wide = DPGridKNN(Fraction(1, 3000), features=(0, 1), bins=20, counts="keyed").fit(ROWS)
     with pytest.raises(SecretError, match=r"scale 3000 rows\)"):
         with_constant_time_counts(wide._only_scoring())

@@ -13,7 +13,7 @@ from scipy import stats
 
 from cell_numbers import cell_numbers
 from dpoutlier import DPGridKNN
-from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, least_size_for, threshold_for
+from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, least_size_for, tau_for
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.base import cell_ids
@@ -170,7 +170,7 @@ def test_the_same_bytes_give_the_same_release():
 def test_a_sparse_model_is_written_in_the_order_of_cells(n_cells, seed, data):
     numbers = sorted(data.draw(st.sets(st.integers(0, n_cells - 1), max_size=6)))
     counts = Counts(cell_ids(numbers), np.full(len(numbers), 100))
-    tau = threshold_for(n_cells, LAW, 50)
+    tau = tau_for(n_cells, LAW, 50)
     held = release_sparse(counts, n_cells, LAW, tau, UnsafeSeededBytes(seed))
     found = cell_numbers(held.ids)
     assert found == sorted(set(found))
@@ -183,7 +183,7 @@ def test_a_sparse_model_is_written_in_the_order_of_cells(n_cells, seed, data):
 
 
 def test_false_cells_of_a_huge_grid_lie_anywhere_and_have_geometric_counts():
-    n, tau = 10**30, threshold_for(10**30, LAW, 100_000)
+    n, tau = 10**30, tau_for(10**30, LAW, 100_000)
     held = release_sparse(NOTHING, n, LAW, tau, UnsafeSeededBytes(0))
     expected = n * LAW.at_least(tau)
     assert stats.poisson(expected).cdf(len(held.ids)) == pytest.approx(0.5, abs=0.5 - FALSE_ALARM)
@@ -205,7 +205,7 @@ def test_false_cells_of_a_huge_grid_lie_anywhere_and_have_geometric_counts():
 @given(st.integers(2**10, 2**60), st.integers(1, 2**128), st.integers(1, MAX_SPARSE_SIZE))
 def test_the_threshold_is_the_least_that_few_empty_cells_pass(units, n_cells, size):
     law = DiscreteLaplace(Fraction(units, 2**40))
-    tau = threshold_for(n_cells, law, size)
+    tau = tau_for(n_cells, law, size)
     rate = Decimal(units) / Decimal(2**40)
 
     def expected(threshold):
@@ -216,7 +216,7 @@ def test_the_threshold_is_the_least_that_few_empty_cells_pass(units, n_cells, si
     assert tau == 1 or expected(tau - 1) >= size * (1 - Decimal("1e-15"))
     again = least_size_for(n_cells, law, tau)
     assert again <= size
-    assert threshold_for(n_cells, law, again) == tau
+    assert tau_for(n_cells, law, again) == tau
 
 
 def test_the_threshold_depends_on_public_numbers_only():
@@ -227,7 +227,7 @@ def test_the_threshold_depends_on_public_numbers_only():
         arguments = {"epsilon": 1, "bins": 1000, "sparse_size": 500, **arguments}
         return DPGridKNN(features=(0, 1), counts="sparse", **arguments).fit(rows[:n]).model_.counts.tau
 
-    assert tau(5000) == tau(1) == tau(0) == threshold_for(10**9, DiscreteLaplace(Fraction(1)), 500)
+    assert tau(5000) == tau(1) == tau(0) == tau_for(10**9, DiscreteLaplace(Fraction(1)), 500)
     assert tau(1, sparse_size=5) > tau(1) > tau(1, bins=100)
     assert tau(1, epsilon=2) < tau(1)
     assert tau(1, bins=2) == 1
@@ -243,5 +243,5 @@ def test_how_many_cells_are_occupied_does_not_move_the_threshold():
 
     law = DiscreteLaplace(Fraction(1))
     for size in (1, 2, 5):
-        assert {tau(n, size) for n in range(20)} == {threshold_for(20, law, size)}
-        assert len({threshold_for(20 - n, law, size) for n in range(20)}) > 1
+        assert {tau(n, size) for n in range(20)} == {tau_for(20, law, size)}
+        assert len({tau_for(20 - n, law, size) for n in range(20)}) > 1

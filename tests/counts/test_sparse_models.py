@@ -18,7 +18,7 @@ from cell_numbers import cell_numbers
 from dpoutlier import DPForest, DPGridKNN, load
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.exact import ExactCounts
-from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, SparseCounts, threshold_for
+from dpoutlier.counts.sparse import MAX_SPARSE_SIZE, SparseCounts, tau_for
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, UnsafeWarning
 from dpoutlier.model.file.archive import npy_bytes
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -206,7 +206,7 @@ def test_sparse_scores_equal_the_definition_past_64_bits(bins, steps, data):
     some = data.draw(st.lists(st.sampled_from(near), max_size=8, unique=True))
     numbers = sorted(naive.number_of(cell, bins) for cell in some)
     counts = Counts(cell_ids(numbers), np.full(len(numbers), 300))
-    tau, source = threshold_for(n_cells, LAW, 20), UnsafeSeededBytes(data.draw(st.integers(0, 99)))
+    tau, source = tau_for(n_cells, LAW, 20), UnsafeSeededBytes(data.draw(st.integers(0, 99)))
     held = release_sparse(counts, n_cells, LAW, tau, source)
     assert set(numbers) <= set(cell_numbers(held.ids))
     checked_scores(bins, [point], rule, held, look=data.draw(st.booleans()))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import dask.dataframe as dd
 import duckdb
@@ -204,6 +205,17 @@ def test_a_missing_value_is_an_error_that_says_what_to_do(kind, fitted, tmp_path
         back(fitted["basic"].score_frame(make(HOLED, tmp_path)))
     if kind in MEMORY:
         assert isinstance(caught.value, PointsError)
+
+
+def test_columns_that_are_no_features_may_have_any_type(fitted):
+    """Narwhals does not know decimals of a negative scale, nor need it."""
+    odd = TABLE.append_column("odd", pa.array([Decimal(100)] * len(TABLE), pa.decimal128(5, -2)))
+    for frame in (odd, ds.dataset(odd)):
+        result = fitted["basic"].score_frame(frame)
+        result = result.read_all() if isinstance(result, pa.RecordBatchReader) else result
+        assert (
+            result["outlier_score"].to_numpy().tolist() == fitted["basic"].outlier_scores(TABLE.select(NAMES)).tolist()
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

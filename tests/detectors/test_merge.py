@@ -15,12 +15,12 @@ from cell_numbers import cell_numbers
 from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds, load, merge
 from dpoutlier.counts.add import added
 from dpoutlier.counts.dense import DenseCounts
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
+from dpoutlier.model.release import release_id
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.privacy.guarantee import Charge, Guarantee
+from dpoutlier.privacy.guarantee import Charge, Guarantee, Purpose
 from dpoutlier.scoring.log_counts import UNIT
 
 NAMES = {"age": (0, 1), "bmi": (0, 2), "crp": (-1, 1)}
@@ -152,7 +152,7 @@ def test_release_ids_are_frozen():
         partition=Grid((2, 3, 4)),
         counts=DenseCounts(np.arange(-4, 20)),
         guarantee=Guarantee(Fraction(1, 2)),
-        charges=(Charge("counts", rate, Sensitivity(1), DiscreteLaplace(rate)),),
+        charges=(Charge(Purpose.COUNTS, rate, Sensitivity(1), DiscreteLaplace(rate)),),
     )
     assert release_id(made) == release_id(replace(made, threshold=3.0))
     assert release_id(made) != release_id(replace(made, counts=DenseCounts(np.arange(-5, 19))))

@@ -23,7 +23,7 @@ from dpoutlier.server.settings import Settings
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.files import file_table
 from dpoutlier.tables.rows import Rows
-from dpoutlier.trusted.queries import InBlocks
+from dpoutlier.trusted.queries import StreamedReference
 from dpoutlier.trusted.reference import Reference
 from entries.reference_tables import Pair, Row, made_pair
 from entries.registry import EXEMPT, complaints, covered, exempt
@@ -315,10 +315,10 @@ def test_rows_past_the_cap_in_private_bounds_are_noticed(monkeypatch, tmp_path):
 
     def uncapped(self, outer):
         reference = self._reference
-        return real(InBlocks(Reference(reference._table, reference._domain)), outer)
+        return real(StreamedReference(Reference(reference._table, reference._domain)), outer)
 
-    real = InBlocks.edge_counts
-    monkeypatch.setattr(InBlocks, "edge_counts", uncapped)
+    real = StreamedReference.edge_counts
+    monkeypatch.setattr(StreamedReference, "edge_counts", uncapped)
     with pytest.raises(AssertionError, match="bounds"):
         replay(scenario, pair, tmp_path / "run")
 

@@ -68,8 +68,8 @@ def arguments(command, place):
 def found(place):
     """What the ledger and the disk show afterwards, to a reader."""
     from dpoutlier import Ledger, load
-    from dpoutlier.detectors.merge import release_id
     from dpoutlier.exceptions import LedgerError
+    from dpoutlier.model.release import release_id
 
     models = [load(path).model_ for path in (place / "out").glob("*.dpo")]
     result = {

@@ -34,7 +34,7 @@ NOTHING = Counts(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
 
 
 def keyed(law, version, key=bytes(32), salt=bytes(16)):
-    return KeyedCounts(NOTHING.ids, NOTHING.counts, key, salt, law, noise=version)
+    return KeyedCounts(NOTHING.ids, NOTHING.counts, key, salt, law, sampler_version=version)
 
 
 def dense_draws(law, n, seed=0):

@@ -17,7 +17,7 @@ from compiled_code import Code
 from dpoutlier.counts.base import STREAM, kernel_table
 from dpoutlier.counts.constant_time import in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
-from dpoutlier.kernels.counts import CONSTANT_TIME, KEYED_BY_TABLE, look_up, new_scratch
+from dpoutlier.kernels.counts import CONSTANT_TIME, KEYED_BY_TABLE, CountTable, look_up, new_scratch
 from dpoutlier.kernels.jit import shared
 from dpoutlier.kernels.walk import Buffers, walk_points
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -26,7 +26,8 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.nearest_cells import NearestCells
 
 # Ids of cells, the key of their places, and the room where ids and places are kept while they are looked up.
-PUBLIC = ["low", "high", "table.8.1", "scratch.2.0"]
+SUBKEY, GUIDED, TABLE = (CountTable._fields.index(name) for name in ("subkey", "guided", "constant_time"))
+PUBLIC = ["low", "high", f"table.{TABLE}.1", "scratch.2.0"]
 
 
 def leaks_by_kind():
@@ -36,9 +37,7 @@ def leaks_by_kind():
     counts = in_constant_time(held)
     compiled, out = shared(look_up.py_func), np.empty(len(ids), np.int64)
     compiled(kernel_table(counts), ids[:, 1].copy(), ids[:, 0].copy(), new_scratch(len(ids), STREAM), out)
-    table = kernel_table(counts)
-    assert [*table._fields].index("constant_time") == 8
-    assert table.constant_time._fields[1] == "place_key"
+    assert kernel_table(counts).constant_time._fields[1] == "place_key"
     found = {kind: Code(compiled, PUBLIC, {"table.0": kind}) for kind in (CONSTANT_TIME, KEYED_BY_TABLE)}
     assert len(found[CONSTANT_TIME].secrets()) > 200
     return [
@@ -176,9 +175,11 @@ def check_a_whole_walk():
     held = KeyedCounts(cell_ids(range(20)), np.arange(1, 21), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
     NearestCells().outlier_scores(np.full((3, 3), 5, np.uint32), Grid((5, 5, 5)), in_constant_time(held))
     place = [*Buffers._fields].index
-    secret = {"table.4", "table.8.0", "table.8.2", "table.8.3", f"buffers.{place('scratch')}.2.1"}
+    secret = {f"table.{SUBKEY}", *(f"table.{TABLE}.{i}" for i in (0, 2, 3)), f"buffers.{place('scratch')}.2.1"}
     arrays = {name[5:-2] for name in Code(compiled, [], {}).arguments if re.fullmatch(r"%arg\..*\D\d+\.4", name)}
-    arrays = {name for name in arrays if name not in {"grid", "rule", "table", "table.7", "table.8"}} | {"positions"}
+    arrays = {name for name in arrays if name not in {"grid", "rule", "table", f"table.{GUIDED}", f"table.{TABLE}"}} | {
+        "positions"
+    }
     assert secret < arrays
     walk = Code(compiled, arrays - secret, {"table.0": CONSTANT_TIME})
     leaks = walk.leaks()

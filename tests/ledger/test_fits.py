@@ -21,7 +21,6 @@ import pytest
 from sklearn.base import clone
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, Ledger, PrivateBounds, detector, load, merge
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import (
     BudgetExceededError,
     InvalidParameterError,
@@ -31,6 +30,7 @@ from dpoutlier.exceptions import (
     ReferenceDataError,
 )
 from dpoutlier.model.file.archive import read_archive
+from dpoutlier.model.release import release_id
 from dpoutlier.trusted import engine_people, in_engine, on_cluster
 from dpoutlier.trusted import open as opening
 from dpoutlier.trusted import reference as reading
@@ -300,7 +300,7 @@ def test_a_forged_receipt_in_a_model_file_is_refused(ledger, tmp_path, change):
 
 def children(*arguments):
     run = subprocess.run(
-        [sys.executable, str(Path(__file__).parents[1] / "ledger_children.py"), *map(str, arguments)],
+        [sys.executable, str(Path(__file__).parents[1] / "helpers" / "ledger_children.py"), *map(str, arguments)],
         capture_output=True,
         text=True,
         timeout=300,

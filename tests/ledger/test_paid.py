@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from dpoutlier import DPMarginals, Ledger, load, merge
 from dpoutlier.cli.app import app
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, ModelFileError
 from dpoutlier.model.file import save_model
+from dpoutlier.model.release import release_id
 from forging import rewritten
 from ledger_budgets import ONE, of
 

@@ -195,7 +195,7 @@ def test_a_file_of_the_first_noise_gives_the_scores_that_it_gave_when_it_was_wri
     assert loaded.outlier_scores(points).tolist() == [1 / 4, 1 / 12, 1 / 12, 1 / 6, 1 / 12]
     assert loaded.walk(points).visited.tolist() == [338, 5, 3, 4, 2]
     again = load(loaded.save(tmp_path / "again"), secret=True)
-    assert again.model_.counts.noise == 1
+    assert again.model_.counts.sampler_version == 1
     assert (again.outlier_scores(points) == loaded.outlier_scores(points)).all()
 
 

@@ -186,7 +186,7 @@ def without_its_threshold(parts):
 
 def with_another_charge(parts):
     part = part_of(parts, "1/2")
-    part["charges"][1]["purpose"] = "more"
+    part["charges"][1]["purpose"] = "bounds"
 
 
 def estimated_for_too_little(parts):

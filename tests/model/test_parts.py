@@ -10,7 +10,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Sensitivity
-from dpoutlier.privacy.guarantee import Charge
+from dpoutlier.privacy.guarantee import Charge, Purpose
 
 UNIT = Fraction(1, 2**40)
 
@@ -20,7 +20,7 @@ def part(number, units=2**40, sensitivity=3, extra=()):
     return Part(
         f"{number:064x}",
         rate * sensitivity,
-        (Charge("counts", rate * sensitivity, Sensitivity(sensitivity), DiscreteLaplace(rate)), *extra),
+        (Charge(Purpose.COUNTS, rate * sensitivity, Sensitivity(sensitivity), DiscreteLaplace(rate)), *extra),
     )
 
 
@@ -29,7 +29,7 @@ def merged(*parts, people=People.DISJOINT):
 
 
 def test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum():
-    extra = Charge("threshold", Fraction(1), Sensitivity(1), DiscreteLaplace(Fraction(1)))
+    extra = Charge(Purpose.THRESHOLD, Fraction(1), Sensitivity(1), DiscreteLaplace(Fraction(1)))
     parts = (part(1, 2**40), part(2, 2**39), part(3, 2**40, extra=(extra,)))
     assert merged(*parts).epsilon_in_use == 4
     assert merged(*parts, people=People.OVERLAPPING).epsilon_in_use == Fraction(17, 2)

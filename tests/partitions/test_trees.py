@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 import naive
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axis, plain
+from dpoutlier.partitions import trees as trees_module
 from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.grow import grow
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 
 KINDS = (Axis(), Axis(missing=True), Axis(2, unordered=True), Axis(9, unordered=True), Axis(5), Axis(11, missing=True))
@@ -108,6 +110,7 @@ def test_coarser_counts_are_sums_over_one_feature(trees):
         first, last = trees.first[t], [*trees.first, trees.n_cells][t + 1]
         assert member.cells == slice(first, last)
         features = [axis.feature for axis in axes if len(axes) > 1]
+        assert member.n_sums == len(features)
         for j, (found, merged) in zip(features, member.sums, strict=True):
             for i in range(5):
                 moved = np.repeat(points[i : i + 1], 4000, axis=0)
@@ -122,10 +125,10 @@ def test_coarser_counts_are_sums_over_one_feature(trees):
 def test_a_feature_is_left_out_by_adding_up_its_cells(trees, seed):
     counts = np.random.default_rng(seed).integers(-5, 50, trees.n_cells)
     merges = []
-    for cells, sums in trees.coarser(counts):
+    for cells, n_sums, sums in trees.coarser(counts):
         own = counts[cells]
         for found, merged in sums:
-            merges.append((merged, len(sums)))
+            merges.append((merged, n_sums))
             assert found.sum() == own.sum() * merged
             assert len(found) == len(own)
     assert sorted(merges) == sorted(trees.merges())
@@ -220,3 +223,13 @@ def test_too_many_leaves_or_levels_are_refused():
         Trees(16, n_trees=4096, depth=12, axes=(Axis(missing=True),) * 16)
     with pytest.raises(InvalidParameterError, match="would part up to 1,073,741,824 levels, and at most 33,554,432"):
         Trees(4, n_trees=4096, depth=12, axes=(Axis(2**16),) * 4)
+
+
+def test_trees_are_grown_once_for_a_forest(monkeypatch):
+    """However many forests there are: a server holds many, and asks them in turn."""
+    grown = []
+    monkeypatch.setattr(trees_module, "grow", lambda *given, **more: grown.append(given) or grow(*given, **more))
+    forests = [Trees(3, 2, 4, (2,), seed) for seed in range(1000, 1040)]
+    for _ in range(3):
+        assert all(len(forest.leaf_axes) == 2 for forest in forests)
+    assert len(grown) == len(forests)

@@ -241,7 +241,7 @@ def test_keyed_scores_equal_the_definition_on_the_noise_of_each_cell(noise, grid
 def test_a_grid_of_all_the_cells_there_can_be():
     grid = Grid((1, *[2] * 128))
     assert cell_numbers(grid.cells(np.full((1, 129), 2**32 - 1, np.uint32))) == [2**128 - 1]
-    held = KeyedCounts(cell_ids([2**128 - 1]), np.array([9]), bytes(32), bytes(16), LAW, noise=1)
+    held = KeyedCounts(cell_ids([2**128 - 1]), np.array([9]), bytes(32), bytes(16), LAW, sampler_version=1)
     both_kernels({**LONG, "max_cells": 500}, np.full((1, 129), 2**32 - 5, np.uint32), grid, held)
 
 
@@ -266,7 +266,7 @@ def test_long_walks_equal_those_of_the_first_kernel(bins, change):
     rows = rng.integers(0, 2**32, (200, len(bins)), dtype=np.uint32)
     ids = grid.cells(rows)[:, 0, :]
     ids = ids[np.lexsort((ids[:, 1], ids[:, 0]))]
-    held = KeyedCounts(ids, rng.integers(1, 4, len(ids)), bytes(32), bytes(16), LAW, noise=1)
+    held = KeyedCounts(ids, rng.integers(1, 4, len(ids)), bytes(32), bytes(16), LAW, sampler_version=1)
     halves = rng.integers(0, 2 * np.array(bins) + 1, (10, len(bins))) * 2**32 // (2 * np.array(bins))
     points = np.concatenate([rng.integers(0, 2**32, (20, len(bins))), np.minimum(halves, 2**32 - 1)]).astype(np.uint32)
     walks = both_kernels({**LONG, **change}, points, grid, held)
@@ -284,7 +284,7 @@ def test_cells_that_tie_by_the_million_are_walked_without_room_for_them():
         rng.bytes(32),
         bytes(16),
         DiscreteLaplace(Fraction(3)),
-        noise=1,
+        sampler_version=1,
     )
     walks = both_kernels({**LONG, "k": 5000, "max_depth": None, "max_cells": 3 * walk_kernel.ROOM}, point, grid, held)
     assert walks.visited[0] == 3 * walk_kernel.ROOM
@@ -308,7 +308,7 @@ def test_a_table_that_is_too_short_is_made_longer_on_the_way(monkeypatch):
     """Streams of two words run out; the walk starts again with longer ones and gives the same scores."""
     rng = np.random.default_rng(4)
     grid, points = Grid((6,) * 9), rng.integers(0, 2**32, (300, 9), dtype=np.uint32)
-    held = KeyedCounts(*occupied((6,) * 4, 0, 0.2), bytes(32), bytes(16), LAW, noise=1)
+    held = KeyedCounts(*occupied((6,) * 4, 0, 0.2), bytes(32), bytes(16), LAW, sampler_version=1)
     expected = NearestCells(max_cells=200).outlier_scores(points, grid, held)
     monkeypatch.setattr(nearest_cells, "STREAM", 1)
     assert (NearestCells(max_cells=200).outlier_scores(points, grid, held) == expected).all()

@@ -254,5 +254,5 @@ def test_nothing_else_of_the_server_appends_to_a_file():
     """A relative would be a file that is kept open for writing, and may be gone without a word."""
     package = Path(dpoutlier.server.__file__).parent
     writers = {path.name for path in package.glob("*.py") if re.search(r"O_RDWR|O_WRONLY|O_APPEND", path.read_text())}
-    assert writers == {"audit_log.py", "audit_mark.py", "keys.py", "limits.py", "run.py"}
+    assert writers == {"audit_log.py", "audit_mark.py", "keys.py", "rate_limits.py", "run.py"}
     # audit_mark, limits and run write into the private folder of the server; keys.py opens a lock.

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dpoutlier import Category, DPMarginals
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.csv_points import csv_points
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.json_points import json_points
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.tables.arrow_message import batch_of
 from dpoutlier.tables.csv import CsvPoints
 from server_process import call, loaded_app

@@ -13,9 +13,9 @@ import pytest
 from dpoutlier import DPGridKNN, DPMarginals, load
 from dpoutlier.server import run
 from dpoutlier.server.audit_log import AuditError, AuditLog, _hash, verify
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.keys import create_key
-from dpoutlier.server.limits import RateLimit
-from dpoutlier.server.refusals import Refusal
+from dpoutlier.server.rate_limits import RateLimit
 from server_process import call, loaded_app, running_server
 
 JSON = {"Content-Type": "application/json"}
@@ -182,7 +182,7 @@ def test_the_rate_is_for_scores_and_explanations_too(path, route):
 
 def test_who_was_idle_for_long_may_not_ask_all_at_once(monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr("dpoutlier.server.limits.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("dpoutlier.server.rate_limits.time.monotonic", lambda: now[0])
     rate = RateLimit(5.0, None)
     rate.take("k")
     now[0] += 3600

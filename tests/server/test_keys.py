@@ -255,7 +255,7 @@ def test_an_unknown_id_is_hashed_and_compared_as_a_known_one_is(monkeypatch):
 def test_slots_of_the_rates_do_not_cluster():
     import random
 
-    from dpoutlier.server.limits import RateLimit
+    from dpoutlier.server.rate_limits import RateLimit
 
     rng, rate = random.Random(0), RateLimit(1, None)
     ids = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz234567", k=10)).encode() for _ in range(5_000)]

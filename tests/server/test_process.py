@@ -18,7 +18,7 @@ import urllib3
 
 from dpoutlier import DPGridKNN, load
 from dpoutlier.counts.constant_time import ConstantTimeCounts
-from dpoutlier.detectors.merge import release_id
+from dpoutlier.model.release import release_id
 from dpoutlier.server.audit_log import verify
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.settings import Settings
@@ -391,6 +391,23 @@ def test_a_killed_worker_is_replaced_and_no_answer_is_wrong(server, key, folder)
     assert set(load.answers) == {(200, right)}
     assert len(load.failures) < 50  # those that were under way
     assert verify(folder / "audit.jsonl").entries > len(load.answers)
+
+
+@pytest.mark.slow
+def test_gauges_of_workers_that_a_signal_replaced_go(folder, tmp_path):
+    with running_server(tmp_path, folder / "a.dpo", "--open", "--workers", 2) as server:
+        time.sleep(1)
+        before = server.workers()
+        environment = Path(f"/proc/{before[0]}/environ").read_bytes().decode().split("\0")
+        (gauges,) = (Path(one.partition("=")[2]) for one in environment if one.startswith("PROMETHEUS_MULTIPROC_DIR="))
+        names = [f"gauge_live*_{pid}.db" for pid in before]
+        assert all([*gauges.glob(name)] for name in names)
+        server.process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + 30
+        while any([*gauges.glob(name)] for name in names) and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not any([*gauges.glob(name)] for name in names)
+        assert not set(before) & set(server.workers())
 
 
 @pytest.mark.slow

@@ -16,11 +16,11 @@ import urllib3
 import dpoutlier.server
 from dpoutlier.server import logs
 from dpoutlier.server.app import create_app
-from dpoutlier.server.guard import MAX_AGE, Guard
+from dpoutlier.server.authentication import MAX_AGE, Guard
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.keys import create_key, revoke_key
 from dpoutlier.server.metrics import Tally, tally
 from dpoutlier.server.models import LoadedModel
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.watch import PeriodicCheck
 from server_process import ServerProcess, called, fitted, loaded_app, until
@@ -195,7 +195,7 @@ def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatc
 
 def test_keys_that_could_not_be_read_are_read_at_the_next_look(tmp_path, monkeypatch):
     """Too many files are open at the moment when the file is replaced: until it can be read no key is valid, then it is read."""
-    from dpoutlier.server import guard as module
+    from dpoutlier.server import authentication as module
 
     file, real = tmp_path / "keys.json", module.read_keys
     old = create_key(file, ["a"])

@@ -13,6 +13,7 @@ import pytest
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, Ledger, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.trusted.on_cluster import ClusterReference
 from dpoutlier.trusted.open import open_reference
 from dpoutlier.trusted.reference import Reference
 from stored_types import LAZY, REFUSED, STORED, TYPES, Stored, table_of
@@ -53,7 +54,7 @@ def opened(detector, rows):
 def values_seen(readings):
     """All values that a fit sees, sorted: engines may give rows in any order."""
     reference = readings._reference if hasattr(readings, "_reference") else None
-    if reference is None and type(readings).__name__ == "OnSpark":
+    if reference is None and isinstance(readings, ClusterReference):
         table = readings._frame.to_native().toArrow()
         return np.sort(table.column("v0").to_numpy())
     reference = readings._streamed()._reference if reference is None else reference

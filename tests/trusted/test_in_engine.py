@@ -137,7 +137,7 @@ def test_of_a_grid_only_counts_of_occupied_cells_come_back(engine, request, monk
 
     for kind in {type(one) for one in REGISTERED if hasattr(one, "run")}:
         monkeypatch.setattr(kind, "run", watched(kind.run))
-    monkeypatch.setattr(in_engine.InEngine, "_streamed", pytest.fail)
+    monkeypatch.setattr(in_engine.EngineReference, "_streamed", pytest.fail)
     table = patients()
     detector = fitted("grid", lazy(engine, table, request))
     (answer,) = came

@@ -21,9 +21,9 @@ from dpoutlier.detectors.registry import DETECTOR_NAMES, detector_class
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.file import PUBLIC_SUFFIX
+from dpoutlier.model.file import PUBLIC_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
-from dpoutlier.privacy.guarantee import Neighbours, as_epsilon
+from dpoutlier.privacy.guarantee import Neighbours, Purpose, as_epsilon
 
 __all__ = ["Configuration", "configuration_of_file", "coordinates", "made_rows"]
 
@@ -89,7 +89,7 @@ class Configuration:
     @cached_property
     def estimates_cells(self) -> bool:
         """Whether the cells of a fit follow from something that it estimates with epsilon: bounds, or a number of rows."""
-        return not {charge.purpose for charge in self.model().charges}.isdisjoint(("bounds", "number of rows"))
+        return not {charge.purpose for charge in self.model().charges}.isdisjoint((Purpose.BOUNDS, Purpose.ROW_COUNT))
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
         return replace(self, arguments={**self.arguments, "epsilon": epsilon})
@@ -167,7 +167,7 @@ def configuration_of_file(path: Path) -> tuple[Configuration, list[Any]]:
 
 
 def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
-    fitted = load(path, secret=path.name.endswith(f".secret{PUBLIC_SUFFIX}"))
+    fitted = load(path, secret=has_secret_name(path))
     arguments = {key: value for key, value in fitted.estimator().get_params().items() if key not in NOT_THESE}
     model = fitted.model_
     if model.merged is not None:

@@ -15,6 +15,7 @@ from dpoutlier.model.model import Model
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import CellIds
+from dpoutlier.privacy.guarantee import Purpose
 from dpoutlier.scoring.threshold import bin_of
 
 __all__ = ["LookUp", "log_ratio", "log_ratios_of_counts", "other_releases"]
@@ -54,9 +55,9 @@ def other_releases(model: Model, worlds: Worlds) -> float:
     total = 0.0
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:
-        if charge.purpose == "number of rows" and not worlds.configuration.replaces and model.n_rows_hint is not None:
+        if charge.purpose == Purpose.ROW_COUNT and not worlds.configuration.replaces and model.n_rows_hint is not None:
             total += float(charge.noise.log_ratio(*map(np.asarray, (model.n_rows_hint, crowd + own, crowd))))
-        if charge.purpose == "threshold" and model.score_histogram is not None:
+        if charge.purpose == Purpose.THRESHOLD and model.score_histogram is not None:
             total += _of_histogram(model, worlds, charge.noise)
     return total
 

@@ -24,11 +24,9 @@ def export(
     Example: dpoutlier export model.dpo -o terms.parquet --sql score.sql --table points
     """
     from dpoutlier.detectors.load import load  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
+    from dpoutlier.model.file import has_secret_name  # noqa: PLC0415
 
-    detector = load(
-        model, secret=model.name.endswith(SECRET_SUFFIX)
-    )  # a secret one is refused below, with the right message
+    detector = load(model, secret=has_secret_name(model))  # a secret one is refused below, with the right message
     say_if_compiling()
     query = detector.export_scores(output, sql, table=table, overwrite=force)
     if sql is None:

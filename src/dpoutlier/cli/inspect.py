@@ -20,9 +20,9 @@ def inspect(
     Example: dpoutlier inspect model.dpo
     """
     from dpoutlier.detectors.read import read_model  # noqa: PLC0415 - --help must not wait for it
-    from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
+    from dpoutlier.model.file import has_secret_name  # noqa: PLC0415
 
-    found = read_model(model, secret=model.name.endswith(SECRET_SUFFIX))
+    found = read_model(model, secret=has_secret_name(model))
     statement = found.privacy_statement()
     endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
     scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}

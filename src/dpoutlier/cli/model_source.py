@@ -30,11 +30,11 @@ def open_model(
     """The model in that file or, with a url, of that id."""
     if url is None:
         from dpoutlier.detectors.load import load  # noqa: PLC0415 - a client needs none of it
-        from dpoutlier.model.file import SECRET_SUFFIX  # noqa: PLC0415
+        from dpoutlier.model.file import has_secret_name  # noqa: PLC0415
 
         if key_file is not None or ca is not None:
             raise InvalidParameterError("--key-file and --ca are for a server: give its address as --url.")
-        return load(model, secret=model.name.endswith(SECRET_SUFFIX), n_jobs=n_jobs)
+        return load(model, secret=has_secret_name(model), n_jobs=n_jobs)
     from dpoutlier.client.client import Client  # noqa: PLC0415
 
     return Client(url, str(model), key=None if key_file is None else _key(key_file), ca=ca)

@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.detectors.read import read_model
 from dpoutlier.exceptions import LedgerError
 from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.ledger import Ledger
-from dpoutlier.model.file import SECRET_SUFFIX
+from dpoutlier.model.file import has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import People
+from dpoutlier.model.release import release_id
 from dpoutlier.privacy.guarantee import Guarantee
 from dpoutlier.privacy.receipt import Receipt
 
@@ -35,7 +35,7 @@ def check_models(ledger: Ledger, files: list[Path]) -> tuple[int, list[str]]:
     Raises a LedgerError that names every file that fails, and why. The order of the files makes no difference.
     """
     book = Book.of(ledger.entries())
-    models = [(file, read_model(file, secret=file.name.endswith(SECRET_SUFFIX))) for file in files]
+    models = [(file, read_model(file, secret=has_secret_name(file))) for file in files]
     claims = [claim for file, model in models for claim in _claims(file, model)]
     wrong = [problem for file, model in models for problem in _overlapping(file, model, book)]
     wrong += _claimed_twice(claims)

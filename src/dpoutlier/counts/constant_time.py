@@ -36,12 +36,12 @@ class ConstantTimeCounts(KeyedCounts):
         """
         if digits > DIGITS:
             return super().table(digits)
-        guided = guided_table(self.law.rate)
+        guided = guided_table(self.noise.rate)
         buckets, place_key = self._buckets()
         ends = np.array([guided.first[guided.n - 1], guided.first[0]], np.uint64)
         return empty_table(CONSTANT_TIME)._replace(
             subkey=self.subkey(),
-            constant_time=ConstantTimeTable(buckets, place_key, law_powers(self.law.rate), ends, guided.n, 63),
+            constant_time=ConstantTimeTable(buckets, place_key, law_powers(self.noise.rate), ends, guided.n, 63),
         )
 
     def _buckets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -81,13 +81,15 @@ def slots_for(n: int, share: float) -> int:
 
 def in_constant_time(counts: KeyedCounts) -> ConstantTimeCounts:
     """The same counts and noise, for clients that may measure time. Its table is made here, since that takes some time."""
-    if counts.noise == 1:
+    if counts.sampler_version == 1:
         raise SecretError(
-            f"this keyed model has noise of the first sampler (scale {counts.law.scale:.6g} rows), and the time of that sampler "
+            f"this keyed model has noise of the first sampler (scale {counts.noise.scale:.6g} rows), and the time of that sampler "
             "depends on the noise that it draws, so clients must not time its answers. New fits take it only for noise wider "
             f"than {MAX_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
             "published; a new fit is a new release, and costs anew."
         )
-    made = ConstantTimeCounts(counts.ids, counts.exact, counts.key, counts.salt, counts.law, noise=counts.noise)
+    made = ConstantTimeCounts(
+        counts.ids, counts.exact, counts.key, counts.salt, counts.noise, sampler_version=counts.sampler_version
+    )
     kernel_table(made)
     return made

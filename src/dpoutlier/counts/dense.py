@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import MAX_COUNT, empty_table
-from dpoutlier.counts.stored import Arrays, expect, too_large
+from dpoutlier.counts.file_arrays import Arrays, expect, too_large
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.kernels.counts import DENSE, CountTable
 from dpoutlier.noise.guide import DIGITS

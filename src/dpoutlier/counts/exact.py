@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import empty_table, occupied_cells
-from dpoutlier.counts.stored import Arrays, listed
+from dpoutlier.counts.file_arrays import Arrays, listed_cells
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
@@ -42,4 +42,4 @@ class ExactCounts:
     @classmethod
     def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> ExactCounts:  # noqa: ARG003 - nothing else is said of them
         """Counts of the cells of this partition, every array checked."""
-        return cls(*listed(arrays, partition, "exact"))
+        return cls(*listed_cells(arrays, partition, "exact"))

@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import empty_table, occupied_cells
-from dpoutlier.counts.stored import Arrays, expect, listed, rational
+from dpoutlier.counts.file_arrays import Arrays, expect, listed_cells, rational
 from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, CountTable
 from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.base import CellIds, Partition
 
-__all__ = ["KEY_BYTES", "NOISE", "SALT_BYTES", "KeyedCounts", "noise_of", "secrets_may_travel"]
+__all__ = ["KEY_BYTES", "SALT_BYTES", "SAMPLERS", "KeyedCounts", "sampler_version_for", "secrets_may_travel"]
 
 KEY_BYTES, SALT_BYTES = 32, 16
-# Versions of the noise, for ever: the pseudo-random function and the sampler that a file names.
-NOISE = {
+# Versions of the sampler, for ever: the pseudo-random function and the way to draw that a file names.
+SAMPLERS = {
     1: ("siphash-2-4-of-24-bytes/1", "canonne-kamath-steinke/1"),
     2: ("siphash-2-4-of-16-bytes-then-24/2", "guided-table/2"),
 }
@@ -67,14 +67,14 @@ def secrets_may_travel() -> Iterator[None]:
         _may_travel.reset(token)
 
 
-def noise_of(law: DiscreteLaplace) -> int:
-    """The version of the noise for a new fit: the first where the noise is too wide for a table."""
-    return 2 if has_table(law.rate) else 1
+def sampler_version_for(noise: DiscreteLaplace) -> int:
+    """The version of the sampler for a new fit: the first where the noise is too wide for a table."""
+    return 2 if has_table(noise.rate) else 1
 
 
-def _version_of_noise(prf: Any, sampler: Any) -> int:
-    """Of the noise that a file names; a file keeps its own for ever."""
-    named = [version for version, names in NOISE.items() if names == (prf, sampler)]
+def _sampler_version_of(prf: Any, sampler: Any) -> int:
+    """The version of the sampler that a file names. A file keeps its own for ever."""
+    named = [version for version, names in SAMPLERS.items() if names == (prf, sampler)]
     if not named:
         raise ModelFileError(
             f"the model file needs the noise of {prf} with {sampler}, which this dpoutlier does not have. Other noise on the same "
@@ -98,9 +98,9 @@ class KeyedCounts:
     exact: NDArray[np.int64]
     key: bytes
     salt: bytes
-    law: DiscreteLaplace
-    noise: int = 2
-    """Version of the noise. An old file keeps its own: other noise on the same counts would be a second release."""
+    noise: DiscreteLaplace
+    sampler_version: int = 2
+    """Version of the sampler. An old file keeps its own: other noise on the same counts would be a second release."""
 
     def subkey(self) -> NDArray[np.uint64]:
         digest = hashlib.blake2b(digest_size=16, key=self.key, salt=self.salt, person=_PERSON).digest()
@@ -108,11 +108,11 @@ class KeyedCounts:
 
     def table(self, digits: int = DIGITS) -> CountTable:
         exact = empty_table(KEYED)._replace(
-            occupied=occupied_cells(self.ids, self.exact), subkey=self.subkey(), rate=np.uint64(self.law.rate_units)
+            occupied=occupied_cells(self.ids, self.exact), subkey=self.subkey(), rate=np.uint64(self.noise.rate_units)
         )
-        if self.noise == 1:
+        if self.sampler_version == 1:
             return exact
-        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.law.rate, digits))
+        return exact._replace(kind=KEYED_BY_TABLE, guided=guided_table(self.noise.rate, digits))
 
     def listed(self) -> None:
         return None  # noise lies on every cell, and which of them are occupied is secret
@@ -128,23 +128,23 @@ class KeyedCounts:
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "prf": NOISE[self.noise][0],
-            "sampler": NOISE[self.noise][1],
-            "rate": str(self.law.rate),
+            "prf": SAMPLERS[self.sampler_version][0],
+            "sampler": SAMPLERS[self.sampler_version][1],
+            "rate": str(self.noise.rate),
             "unsafe_float": False,  # of a mode that is gone; version 1 of the format names it
         }
 
     @classmethod
     def from_file(cls, content: dict[str, Any], arrays: Arrays, partition: Partition) -> KeyedCounts:
         """Counts of the cells of this partition, every array checked."""
-        noise = _version_of_noise(content["prf"], content["sampler"])
-        ids, exact = listed(arrays, partition, "exact")
+        version = _sampler_version_of(content["prf"], content["sampler"])
+        ids, exact = listed_cells(arrays, partition, "exact")
         key = expect(arrays, "key", "u1", (KEY_BYTES,)).tobytes()
         salt = expect(arrays, "salt", "u1", (SALT_BYTES,)).tobytes()
-        law = DiscreteLaplace(rational(content["rate"]))
-        if noise > noise_of(law):
+        noise = DiscreteLaplace(rational(content["rate"]))
+        if version > sampler_version_for(noise):
             raise ModelFileError("the model file has noise too wide for the table that it names.")
-        return cls(ids, exact, key, salt, law, noise)
+        return cls(ids, exact, key, salt, noise, version)
 
     def __copy__(self) -> KeyedCounts:
         return self
@@ -159,4 +159,4 @@ class KeyedCounts:
                 "Publish a dense model instead (counts='dense'), or, for a process that is the custodian's own, pickle "
                 "inside 'with dpoutlier.secrets_may_travel():'."
             )
-        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.law, self.noise))
+        return (KeyedCounts, (self.ids, self.exact, self.key, self.salt, self.noise, self.sampler_version))

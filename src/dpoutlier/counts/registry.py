@@ -7,9 +7,9 @@ from typing import Any
 from dpoutlier.counts.base import NoisyCounts
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.exact import ExactCounts
+from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.counts.sparse import SparseCounts
-from dpoutlier.counts.stored import Arrays
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 

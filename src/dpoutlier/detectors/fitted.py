@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.detectors.registry import class_named
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.explain.contributions import contributions
 from dpoutlier.explain.explanation import Explained, Explanation
@@ -213,7 +213,7 @@ class HoldsModel(ScoresPoints):
 
     def _only_scoring(self) -> ScoresPoints:
         """A ``FittedDetector``, without the arguments of the fit."""
-        return FittedDetector(self._fitted_model(), "", self.n_jobs)
+        return FittedDetector(self._fitted_model(), self.n_jobs)
 
     def _features_of(self, X: Any) -> Any:
         """The table without the column that identifies people: points may have it, and do not need it."""
@@ -281,8 +281,6 @@ class FittedDetector(WalksCells):
     ----------
     model : Model
         The released model.
-    estimator : str
-        Module and class that ``estimator()`` makes.
     n_jobs : int, default=None
         Number of threads for scoring. None means 1, and -1 means all cores.
 
@@ -318,8 +316,8 @@ class FittedDetector(WalksCells):
     (2,)
     """
 
-    def __init__(self, model: Model, estimator: str, n_jobs: int | None = None) -> None:
-        self.model_, self._estimator, self.n_jobs = model, estimator, n_jobs
+    def __init__(self, model: Model, n_jobs: int | None = None) -> None:
+        self.model_, self.n_jobs = model, n_jobs
         self._keep_schema(model.domain)
 
     def __repr__(self) -> str:
@@ -327,7 +325,7 @@ class FittedDetector(WalksCells):
 
     def _with_model(self, model: Model) -> FittedDetector:
         """The same detector with another model, as one whose counts are held in another way."""
-        return FittedDetector(model, self._estimator, self.n_jobs)
+        return FittedDetector(model, self.n_jobs)
 
     def _estimator_like(self) -> Any:
         return self.estimator()
@@ -345,6 +343,4 @@ class FittedDetector(WalksCells):
         DPForest, DPGridKNN, DPMarginals or a non-private twin
             The fitted detector, with the arguments that it was fitted with. ``unsafe_seed`` and ``ledger`` are not kept.
         """
-        module, name = self._estimator.rsplit(".", 1)
-        detector = getattr(import_module(module), name)._of_model(self.model_)
-        return detector.set_params(n_jobs=self.n_jobs)
+        return class_named(self.model_.detector)._of_model(self.model_).set_params(n_jobs=self.n_jobs)

@@ -74,8 +74,7 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
             )
         return _in_memory(frame, scorer)
     features = feature_columns(engine.column_names(frame), scorer, ignores_case=engine.ignores_case)
-    schema = engine.schema(frame)
-    convert.check_types((name, schema[name]) for name in features)
+    convert.check_types(engine.schema(frame, features).items())
     return engine.with_columns(frame, _ScoreColumns(scorer, features))
 
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.read import read_model
-from dpoutlier.detectors.registry import CLASS_HOMES
-from dpoutlier.exceptions import ModelFileError
+from dpoutlier.detectors.registry import check_known
 from dpoutlier.scoring.threads import thread_count
 
-__all__ = ["detector_of", "load"]
+__all__ = ["load"]
 
 
 def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:
@@ -52,11 +51,5 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
     """
     thread_count(n_jobs)  # refused here if it means nothing
     model = read_model(path, secret=secret)
-    return FittedDetector(model, detector_of(model.detector, path), n_jobs)
-
-
-def detector_of(name: str, path: str | Path = "the model") -> str:
-    """Where the detector of that name is."""
-    if name not in CLASS_HOMES:
-        raise ModelFileError(f"{path} holds a {name!r}, a detector that this dpoutlier does not know: upgrade it.")
-    return f"{CLASS_HOMES[name]}.{name}"
+    check_known(model.detector, path)
+    return FittedDetector(model, n_jobs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +10,15 @@ from typing import Any
 from dpoutlier._validate import parameter_error
 from dpoutlier.counts.add import ADDED_BY_KIND, added
 from dpoutlier.detectors.fitted import FittedDetector, HoldsModel
-from dpoutlier.detectors.load import detector_of
 from dpoutlier.detectors.read import read_model
+from dpoutlier.detectors.registry import check_known
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
+from dpoutlier.model.release import release_id
 from dpoutlier.privacy.guarantee import MAX_EPSILON
 
-__all__ = ["merge", "release_id"]
+__all__ = ["merge"]
 
 WHO = (
     "'disjoint' declares that nobody has rows in more than one of these releases: then epsilon is the largest of theirs. "
@@ -101,35 +100,8 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
         charges=merged.charges,
         merged=merged,
     )
-    return FittedDetector(model, detector_of(model.detector))
-
-
-def release_id(model: Model) -> str:
-    """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.
-
-    What goes in is fixed for ever: merged models keep the ids of their parts, and must know them again.
-    """
-    description = {
-        "names": model.domain.names,
-        "lower": model.domain.lower,
-        "upper": model.domain.upper,
-        "partition": model.partition.to_json(),
-        "epsilon": str(model.guarantee.epsilon),
-        "neighbours": model.guarantee.neighbours.value,
-        "rows_per_person": model.guarantee.rows_per_person,
-        "charges": [
-            [charge.purpose, str(charge.epsilon), charge.sensitivity.l1, str(charge.rate)] for charge in model.charges
-        ],
-        "n_hint": model.n_rows_hint,
-    }
-    released = dict(model.counts.arrays())
-    if model.score_histogram is not None:
-        released["score_counts"] = model.score_histogram.counts
-    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
-    for name, array in sorted(released.items()):
-        digest.update(f"\n{name} {array.dtype.str[1:]} {array.shape}\n".encode())
-        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-    return digest.hexdigest()
+    check_known(model.detector)
+    return FittedDetector(model)
 
 
 def _named(given: Any, number: int) -> tuple[str, Model]:
@@ -146,6 +118,10 @@ def _check_alone(name: str, model: Model) -> None:
         raise SecretError(
             f"{name} is secret (see its privacy statement), and only publishable releases are merged: not keyed or seeded ones, "
             "not those of float noise, of infinite epsilon or without privacy. Fit with counts='dense' and a finite epsilon."
+        )
+    if model.guarantee.delta:
+        raise InvalidParameterError(
+            f"{name} has delta = {model.guarantee.delta}, and only pure releases (delta = 0) can be merged so far."
         )
     if model.counts.kind not in ADDED_BY_KIND:
         raise InvalidParameterError(f"{name} has {model.counts.kind} counts, which cannot be added up.")

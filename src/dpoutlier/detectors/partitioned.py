@@ -16,7 +16,6 @@ from dpoutlier._validate import checked_share, is_whole, parameter_error
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning
 from dpoutlier.features.axes import Axes
 from dpoutlier.features.bounds import Bounds
@@ -24,8 +23,9 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model.model import Model
 from dpoutlier.model.plan import Plan
+from dpoutlier.model.release import release_id
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import LEAKED, Guarantee, as_epsilon
+from dpoutlier.privacy.guarantee import LEAKED, Guarantee, Purpose, as_epsilon
 from dpoutlier.privacy.receipt import Receipt, checked_name
 from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.threads import thread_count
@@ -134,7 +134,7 @@ def _share_for_bounds(model: Model) -> float:
     """Share of epsilon that bounds cost; of a merge, in its first part."""
     charges = model.charges if model.merged is None else model.merged.parts[0].charges
     total = sum((charge.epsilon for charge in charges), Fraction(0))
-    return next((float(charge.epsilon / total) for charge in charges if charge.purpose == "bounds"), 0.1)
+    return next((float(charge.epsilon / total) for charge in charges if charge.purpose == Purpose.BOUNDS), 0.1)
 
 
 class ExactDetector(PartitionedDetector):
@@ -145,7 +145,7 @@ class ExactDetector(PartitionedDetector):
         return Plan(
             detector=name,
             domain=domain,
-            partition=self._partition_maker(domain.axes),
+            make_partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name), *self._leak())),
             bounds_share=Fraction(repr(bounds_share or 0)),
@@ -252,7 +252,7 @@ class PrivateDetector(PartitionedDetector):
         return Plan(
             detector=type(self).__name__,
             domain=domain,
-            partition=self._partition_maker(domain.axes),
+            make_partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             bounds_share=Fraction(repr(bounds_share or 0)),
@@ -278,6 +278,8 @@ class PrivateDetector(PartitionedDetector):
             "person": guarantee.person,
             # Without its ledger, which must be given anew: a fit again is a release again, and was charged before.
             "dataset": None if model.receipt is None else model.receipt.dataset,
-            "n_rows_hint": "estimate" if "number of rows" in paid else model.n_rows_hint,
-            "threshold_share": float(paid["threshold"] / sum(paid.values())) if "threshold" in paid else 0.05,
+            "n_rows_hint": "estimate" if Purpose.ROW_COUNT in paid else model.n_rows_hint,
+            "threshold_share": float(paid[Purpose.THRESHOLD] / sum(paid.values()))
+            if Purpose.THRESHOLD in paid
+            else 0.05,
         }

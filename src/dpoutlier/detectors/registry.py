@@ -5,7 +5,18 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NamedTuple
 
-__all__ = ["CLASS_HOMES", "DEFAULT", "DETECTOR_NAMES", "MADE_OF", "detector", "detector_class"]
+from dpoutlier.exceptions import ModelFileError
+
+__all__ = [
+    "CLASS_HOMES",
+    "DEFAULT",
+    "DETECTOR_NAMES",
+    "MADE_OF",
+    "check_known",
+    "class_named",
+    "detector",
+    "detector_class",
+]
 
 
 class Registered(NamedTuple):
@@ -44,6 +55,18 @@ def detector_class(name: str) -> Any:
     """The private detector of one of ``DETECTOR_NAMES``, or of "auto"."""
     one = _BY_NAME[DEFAULT if name == "auto" else name]
     return getattr(import_module(one.module), one.private)
+
+
+def class_named(name: str) -> Any:
+    """The detector or twin whose class has this name, as model files have it."""
+    check_known(name)
+    return getattr(import_module(CLASS_HOMES[name]), name)
+
+
+def check_known(name: str, where: object = "the model") -> None:
+    """Refuse a model of a class that this version does not have."""
+    if name not in CLASS_HOMES:
+        raise ModelFileError(f"{where} holds a {name!r}, a detector that this dpoutlier does not know: upgrade it.")
 
 
 def detector(name: str = "auto", *, epsilon: Any, features: Any, **arguments: Any) -> Any:

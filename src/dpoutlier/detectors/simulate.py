@@ -18,6 +18,7 @@ from dpoutlier.exceptions import InvalidParameterError, TooManyCellsError
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
+from dpoutlier.privacy.guarantee import Purpose
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
@@ -185,7 +186,7 @@ class _Maker:
             return None
         models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
         count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
-        paid = next(charge for charge in models[0].charges if charge.purpose == "counts")
+        paid = next(charge for charge in models[0].charges if charge.purpose == Purpose.COUNTS)
         share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
         return Outlook(
             detector=models[0].detector,

@@ -23,8 +23,8 @@ class ArrowEngine(Engine):
     def column_names(self, frame: Any) -> list[str]:
         return list(frame.schema.names)
 
-    def schema(self, frame: Any) -> Any:
-        return super().schema(frame.schema.empty_table())
+    def schema(self, frame: Any, names: Sequence[str] | None = None) -> Any:
+        return super().schema(frame.schema.empty_table(), names)
 
     def batches(self, frame: Any, names: Sequence[str]) -> Iterator[Any]:
         """The named columns, in this order, as Arrow tables of some rows each."""

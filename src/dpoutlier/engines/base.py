@@ -67,12 +67,12 @@ class Engine(ABC):
     def column_names(self, frame: Any) -> list[str]:
         return list(frame.columns)
 
-    def schema(self, frame: Any) -> Mapping[str, Any]:
-        """The types of the columns, as narwhals calls them. No row is read."""
+    def schema(self, frame: Any, names: Sequence[str] | None = None) -> Mapping[str, Any]:
+        """The types of the columns, or of those named, as narwhals calls them. No row is read."""
         import narwhals.stable.v2 as nw  # noqa: PLC0415
 
         lazy: Any = nw.from_native(frame)
-        return dict(lazy.collect_schema())
+        return dict((lazy if names is None else lazy.select(*names)).collect_schema())
 
     @abstractmethod
     def with_columns(self, frame: Any, added: AddedColumns) -> Any:

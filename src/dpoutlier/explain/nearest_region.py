@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.features.axes import MISSING, Axis, each_axis, level_position
-from dpoutlier.features.lattice import POSITIONS
+from dpoutlier.features.lattice import POSITIONS, bin_of_position
 from dpoutlier.kernels.stored import StoredCells
 from dpoutlier.kernels.walk import GATHERED
 from dpoutlier.partitions.base import cell_ids
@@ -235,7 +235,7 @@ def _ranks(p: int, bins: int, axis: Axis, unit: int, reach: int) -> Iterator[Ran
 
 
 def _home(p: int, bins: int, axis: Axis) -> int:
-    return bins if axis.missing and p == MISSING else p * bins // POSITIONS
+    return bins if axis.missing and p == MISSING else bin_of_position(p, bins)
 
 
 def _rank(cell: int, p: int, bins: int, axis: Axis, unit: int) -> Rank:

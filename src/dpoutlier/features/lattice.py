@@ -10,14 +10,14 @@ A feature is cut into 2**32 positions, the same in every engine and on every mac
 - ``last`` is 2**32 - 1. Where missing values have a cell of their own, that is their position, and ``last`` is one less.
 - NaN is a missing value. Without a cell of its own it has position 0.
 
-Bin number ``i`` of ``bins`` equal bins holds the positions with ``position * bins // 2**32 == i``.
+Bin number ``i`` of ``bins`` equal bins holds the positions with ``position * bins // 2**32 == i`` (``bin_of_position``).
 
 A form may clip x to the bounds first: it finds the same positions, and no sum or product can overflow.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["LAST", "POSITIONS", "Line", "scale"]
+__all__ = ["LAST", "POSITIONS", "Line", "bin_of_position", "first_position", "scale"]
 
 POSITIONS = 2**32
 LAST = POSITIONS - 1
@@ -26,6 +26,24 @@ LAST = POSITIONS - 1
 def scale(lower: float, upper: float) -> float:
     """Positions per unit of a feature. Computed once and stored with the model."""
     return POSITIONS / (upper - lower)
+
+
+def bin_of_position(position: Any, bins: Any) -> Any:
+    """The number of the bin that holds a position; of integers, or of arrays of 64 bits.
+
+    >>> bin_of_position(2**31, 3)
+    1
+    """
+    return position * bins // POSITIONS
+
+
+def first_position(number: Any, bins: Any) -> Any:
+    """The least position in a bin.
+
+    >>> first_position(1, 3), bin_of_position(1431655766, 3), bin_of_position(1431655765, 3)
+    (1431655766, 1, 0)
+    """
+    return -(-number * POSITIONS // bins)
 
 
 class Line(NamedTuple):

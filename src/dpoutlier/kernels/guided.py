@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpoutlier.kernels.jit import kernel, shared
+from dpoutlier.kernels.laplace import RAN_OUT
 
 __all__ = ["RAN_OUT", "UNDECIDED", "GuidedTable", "guided_draw", "guided_fill", "guided_outcome"]
 
-RAN_OUT, UNDECIDED = -1, -2
+UNDECIDED = -2
 
 
 class GuidedTable(NamedTuple):

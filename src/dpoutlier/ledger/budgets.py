@@ -77,6 +77,10 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
             "a fit that is not private (epsilon=inf, unsafe_seed, bounds from the rows) cannot be charged to "
             "a ledger: no budget covers it. Leave ledger out, on data that nobody needs to protect."
         )
+    if guarantee.delta:
+        raise LedgerError(
+            f"a ledger adds up epsilon alone so far, and this fit has delta = {guarantee.delta}. Fit with delta = 0."
+        )
     cost = guarantee.epsilon_for(budget.neighbours)
     assert cost is not None
     if budget.unit is Unit.ROW:

@@ -15,7 +15,7 @@ from dpoutlier.model.parts import Merged
 from dpoutlier.model.statement import PrivacyStatement, privacy_statement
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import Charge, Guarantee
+from dpoutlier.privacy.guarantee import Charge, Guarantee, Purpose
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
@@ -62,7 +62,7 @@ class Model:
     @property
     def noise_laws(self) -> tuple[Noise, ...]:
         """Of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
-        return tuple(charge.noise for charge in self.charges if charge.purpose == "counts")
+        return tuple(charge.noise for charge in self.charges if charge.purpose == Purpose.COUNTS)
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)

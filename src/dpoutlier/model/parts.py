@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from dpoutlier._validate import parameter_error
 from dpoutlier.noise.laplace import RATE_BITS
-from dpoutlier.privacy.guarantee import Charge
+from dpoutlier.privacy.guarantee import Charge, Purpose
 from dpoutlier.privacy.receipt import Receipt
 
 __all__ = ["MAX_PARTS", "Merged", "Part", "People", "charged_to_same_dataset"]
@@ -40,7 +40,7 @@ class Part:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[0-9a-f]{64}", self.release):
             raise parameter_error("release", "a SHA-256 in hexadecimal", self.release[:80])
-        if [charge.purpose for charge in self.charges].count("counts") != 1:
+        if [charge.purpose for charge in self.charges].count(Purpose.COUNTS) != 1:
             raise parameter_error(
                 "charges", "those of a release of counts", [charge.purpose for charge in self.charges]
             )
@@ -52,7 +52,7 @@ class Part:
     @property
     def rate(self) -> Fraction:
         """Of the noise on the counts."""
-        return next(charge.rate for charge in self.charges if charge.purpose == "counts")
+        return next(charge.rate for charge in self.charges if charge.purpose == Purpose.COUNTS)
 
 
 def charged_to_same_dataset(parts: Iterable[Part]) -> tuple[Part, Part] | None:

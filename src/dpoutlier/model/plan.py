@@ -15,7 +15,7 @@ from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.permute_and_flip import PermuteAndFlip
 from dpoutlier.noise.registry import noise_costing
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import Charge, Guarantee
+from dpoutlier.privacy.guarantee import Charge, Guarantee, Purpose
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
@@ -31,19 +31,20 @@ def cost_of_part(guarantee: Guarantee, epsilon: Fraction) -> Cost:
     return Cost(epsilon, guarantee.delta * epsilon / guarantee.epsilon if guarantee.epsilon else Fraction(0))
 
 
-def charge_for(purpose: str, cost: Cost, sensitivity: Sensitivity) -> Charge:
+def charge_for(purpose: Purpose, cost: Cost, sensitivity: Sensitivity) -> Charge:
     """The charge for noise that costs so much, or for bounds, which are chosen and get no noise."""
-    make = PermuteAndFlip.costing if purpose == "bounds" else noise_costing
+    make = PermuteAndFlip.costing if purpose == Purpose.BOUNDS else noise_costing
     return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Public inputs of a fit. ``partition`` makes the partition from (number of rows or None, epsilon per row)."""
+    """Public inputs of a fit."""
 
     detector: str
     domain: Domain
-    partition: Callable[[int | None, float], Partition]
+    make_partition: Callable[[int | None, float], Partition]
+    """From a public number of rows, or None, and the epsilon of the counts for one row."""
     scorer: Scorer
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
@@ -68,10 +69,11 @@ class Plan:
             shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
             raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
         if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
-            for share in [ROW_COUNT_SHARE] * (self.n_rows_hint == "estimate") + [self.threshold_share] * (
-                self.target_fpr is not None
-            ):
-                charge_for("share", self.part(share), self.guarantee.sensitivity())
+            sensitivity = self.guarantee.sensitivity()
+            if self.n_rows_hint == "estimate":
+                charge_for(Purpose.ROW_COUNT, self.part(ROW_COUNT_SHARE), sensitivity)
+            if self.target_fpr is not None:
+                charge_for(Purpose.THRESHOLD, self.part(self.threshold_share), sensitivity)
             self.charge_for_bounds()
 
     def reserved(self) -> Receipt | None:
@@ -88,7 +90,7 @@ class Plan:
         if not self.domain.estimated or self.guarantee.epsilon is None:
             return None
         sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.estimated))
-        return charge_for("bounds", self.part(self.bounds_share), sensitivity)
+        return charge_for(Purpose.BOUNDS, self.part(self.bounds_share), sensitivity)
 
     @property
     def cost_of_counts(self) -> Cost | None:

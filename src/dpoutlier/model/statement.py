@@ -17,7 +17,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.model.parts import Merged, People
 from dpoutlier.model.statement_page import page_of
 from dpoutlier.noise.laplace import DiscreteLaplace
-from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours
+from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours, Purpose
 
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
@@ -256,7 +256,7 @@ def _capped(m: int, person: str) -> str:
 
 
 def _mechanism(charges: tuple[Charge, ...]) -> str:
-    counts = next(charge.noise.words for charge in charges if charge.purpose == "counts")
+    counts = next(charge.noise.words for charge in charges if charge.purpose == Purpose.COUNTS)
     return (
         f"{counts}; bounds by permute-and-flip on a public lattice, exact too"
         if _has_private_bounds(charges)
@@ -265,7 +265,7 @@ def _mechanism(charges: tuple[Charge, ...]) -> str:
 
 
 def _has_private_bounds(charges: tuple[Charge, ...]) -> bool:
-    return any(charge.purpose == "bounds" for charge in charges)
+    return any(charge.purpose == Purpose.BOUNDS for charge in charges)
 
 
 def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
@@ -338,7 +338,7 @@ def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[st
             "epsilon_in_use": str(charge.epsilon_in_use),
             "sensitivity": charge.sensitivity.l1,
             # Bounds are chosen, and get no noise.
-            "noise_scale_rows": None if charge.purpose == "bounds" else f"{charge.noise.scale:.6g}",
+            "noise_scale_rows": None if charge.purpose == Purpose.BOUNDS else f"{charge.noise.scale:.6g}",
         }
 
 
@@ -347,7 +347,7 @@ def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
     laws = [
         charge.mechanism
         for charge in charges
-        if isinstance(charge.mechanism, DiscreteLaplace) and charge.purpose == "counts"
+        if isinstance(charge.mechanism, DiscreteLaplace) and charge.purpose == Purpose.COUNTS
     ]
     expected = float(sum(expected_empty(n_cells, law, tau) for law in laws))
     shown = f"{expected:,.0f}" if expected >= 100 else f"{expected:.2g}"
@@ -359,7 +359,7 @@ def _n_rows_hint(n_rows_hint: int | None, charges: tuple[Charge, ...], merged: M
         return "not used by the merge; each part had its own"
     if n_rows_hint is None:
         return "not used"
-    estimated = any(charge.purpose == "number of rows" for charge in charges)
+    estimated = any(charge.purpose == Purpose.ROW_COUNT for charge in charges)
     return f"{n_rows_hint} ({'estimated with epsilon, see charges' if estimated else 'a public number declared by the custodian'})"
 
 

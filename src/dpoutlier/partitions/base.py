@@ -33,8 +33,10 @@ class Coarser(NamedTuple):
     """The cells of one member of a partition, and their counts without each of its features in turn."""
 
     cells: slice
-    sums: list[tuple[NDArray[np.int64], int]]
-    """For each feature: the sum over each cell and all that differ from it in that feature only, and how many cells that are."""
+    n_sums: int
+    sums: Iterator[tuple[NDArray[np.int64], int]]
+    """For each feature: the sum over each cell and all that differ from it in that feature only, and how many cells that are.
+    Made one at a time, since each is as large as the counts."""
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.features.axes import MISSING, Axis
+from dpoutlier.features.lattice import POSITIONS, first_position
 from dpoutlier.kernels.siphash import stream_of_words
 from dpoutlier.partitions.leaf_axes import Digit, LeafAxis, Tree
 
@@ -123,10 +124,10 @@ def _cells(key: NDArray[np.uint64], tree: int, i: int, axis: Axis, cuts: int) ->
     """The cells of a tree's i-th feature, cut so many times over; a cell for missing values comes on top."""
     words = _words(key, tree, CUTS + i, 2**LEVELS_PER_FEATURE).tolist()
     if not axis.levels:
-        return _line([*_line_cuts(words, 1, 0, 2**32, cuts), *[MISSING] * axis.missing])
+        return _line([*_line_cuts(words, 1, 0, POSITIONS, cuts), *[MISSING] * axis.missing])
     groups = _level_groups(words, 1, range(axis.levels), cuts)
     if axis.missing:  # ordered levels lie on a line, whose last position is that of missing values
-        return _line([*(-(-(group[0] << 32) // axis.levels) for group in groups[1:]), MISSING])
+        return _line([*(first_position(group[0], axis.levels) for group in groups[1:]), MISSING])
     cells = np.repeat(np.arange(len(groups), dtype=np.uint8), [len(group) for group in groups])
     if axis.unordered:
         cells[_order(key, tree, SHUFFLE + i, axis.levels)] = cells.copy()

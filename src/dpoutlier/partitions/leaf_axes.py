@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -72,13 +72,12 @@ class Tree(NamedTuple):
         n = len(self.axes)  # what is left without the only one is the number of all rows
         return [(len(axis.adds), n) for axis in self.axes] if n > 1 else []
 
-    def coarser(self, counts: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], int]]:
+    def coarser(self, counts: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], int]]:
         """For each of these features the count of each leaf without it, and how many leaves that adds up."""
-        shape = self.shape
+        shape, axes = self.shape, self.axes if len(self.axes) > 1 else ()
         cube = counts.reshape(shape)
-        axes = self.axes if len(self.axes) > 1 else ()
-        sums = [cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in axes]
-        return [(np.broadcast_to(each, shape).reshape(-1), cube.size // each.size) for each in sums]
+        sums = (cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in axes)
+        return ((np.broadcast_to(each, shape).reshape(-1), cube.size // each.size) for each in sums)
 
 
 def kernel_arrays(trees: Sequence[Tree]) -> LeafArrays:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import parameter_error
 from dpoutlier.features.axes import MISSING, each_axis
+from dpoutlier.features.lattice import bin_of_position, first_position
 from dpoutlier.partitions.base import CellIds, absent_positions
 from dpoutlier.partitions.grid import Grid
 
@@ -28,7 +29,7 @@ def check_steps(grid: Grid, steps: int) -> None:
 
 def home_bins(grid: Grid, positions: NDArray[np.uint32]) -> NDArray[np.int64]:
     """The cell along each feature that each row lies in: its bin, or the one for missing values."""
-    bins = positions.astype(np.uint64) * np.array(grid.bins, np.uint64) >> np.uint64(32)
+    bins = bin_of_position(positions.astype(np.uint64), np.array(grid.bins, np.uint64))
     absent = positions == absent_positions(each_axis(grid.axes, grid.n_features))
     return np.asarray(bins + absent, np.int64)
 
@@ -48,5 +49,5 @@ def cells_within(grid: Grid, home: NDArray[np.int64], steps: int) -> CellIds:
         found = np.column_stack([found[which], choices[choice]])
         left = left[which] - taken[choice]
     last = np.array(grid.bins)
-    first = np.where(found == last, MISSING, -(-(found << 32) // last))  # the first position of a bin lies in it
+    first = np.where(found == last, MISSING, first_position(found, last))
     return grid.cells(first.astype(np.uint32))[:, 0]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,7 +160,7 @@ class Trees:
     def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
         for first, tree in zip(self.first.tolist(), self.grown, strict=True):
             cells = slice(first, first + tree.n_leaves)
-            yield Coarser(cells, tree.coarser(counts[cells]))
+            yield Coarser(cells, len(tree.merges()), tree.coarser(counts[cells]))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -179,16 +179,25 @@ class Trees:
         return cls(*numbers, tuple(content["subspace"]), content["seed"], axes)
 
 
-@lru_cache(maxsize=16)
+_GROWN: WeakKeyDictionary[Trees, tuple[Tree, ...]] = WeakKeyDictionary()
+_ARRAYS: WeakKeyDictionary[Trees, LeafArrays] = WeakKeyDictionary()
+"""What follows from the numbers of a forest, as long as it lives. Kept here and not with the forest: what a model holds must not
+show what a fit needed of it."""  # (P5)
+
+
 def _grown(trees: Trees) -> tuple[Tree, ...]:
-    """Kept here and not with the forest: what a model holds must not tell what a fit needed of it."""
-    axes = each_axis(trees.axes, trees.n_features)
-    return grow(axes, trees.sizes, trees.depth, trees.seed, by_level=not trees.axes)
+    found = _GROWN.get(trees)
+    if found is None:
+        axes = each_axis(trees.axes, trees.n_features)
+        found = _GROWN[trees] = grow(axes, trees.sizes, trees.depth, trees.seed, by_level=not trees.axes)
+    return found
 
 
-@lru_cache(maxsize=16)
 def _arrays(trees: Trees) -> LeafArrays:
-    return kernel_arrays(trees.grown)
+    found = _ARRAYS.get(trees)
+    if found is None:
+        found = _ARRAYS[trees] = kernel_arrays(trees.grown)
+    return found
 
 
 def _buffers() -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

@@ -13,7 +13,7 @@ from dpoutlier._validate import exact_number, one_of, parameter_error, positive_
 from dpoutlier.noise.mechanism import Mechanism, Noise, Sensitivity
 from dpoutlier.noise.registry import mechanism_from_json, mechanism_to_json
 
-__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "sensitivity"]
+__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "Purpose", "as_epsilon", "sensitivity"]
 
 
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**12), Fraction(10**9)
@@ -90,6 +90,15 @@ def as_epsilon(value: Any) -> Fraction | None:
     return exact
 
 
+class Purpose(StrEnum):
+    """What a part of a fit releases, by its word in files and statements."""
+
+    ROW_COUNT = "number of rows"
+    BOUNDS = "bounds"
+    COUNTS = "counts"
+    THRESHOLD = "threshold"
+
+
 @dataclass(frozen=True)
 class Charge:
     """One part of a fit that reads reference rows, and what it costs.
@@ -97,7 +106,7 @@ class Charge:
     ``epsilon`` is the most it may cost; the parameters of the mechanism are rounded, so ``epsilon_in_use`` is at most that.
     """
 
-    purpose: str
+    purpose: Purpose
     epsilon: Fraction
     sensitivity: Sensitivity
     mechanism: Mechanism
@@ -109,7 +118,7 @@ class Charge:
     @property
     def noise(self) -> Noise:
         """The mechanism of any charge but that for bounds, which get no noise."""
-        assert self.purpose != "bounds"
+        assert self.purpose != Purpose.BOUNDS
         return cast(Noise, self.mechanism)
 
     @property
@@ -124,7 +133,10 @@ class Charge:
     @classmethod
     def from_json(cls, content: dict[str, Any], rows_per_person: int) -> Charge:
         """The charge of a fit whose guarantee has so many ``rows_per_person``."""
-        purpose, epsilon = str(content["purpose"]), exact_number(content["epsilon"], digits=200)
+        purpose, epsilon = (
+            Purpose(one_of(Purpose, purpose=content["purpose"])),
+            exact_number(content["epsilon"], digits=200),
+        )
         if epsilon is None:
             raise parameter_error("epsilon of a charge", "an exact number", content["epsilon"][:80])
         l1 = positive_int(sensitivity=content["sensitivity"])

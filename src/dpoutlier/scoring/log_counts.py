@@ -87,8 +87,9 @@ class LogCounts:
         terms = self.logarithms(noisy, 1)
         if self.soft:
             more = np.zeros_like(terms)
-            for cells, sums in partition.coarser(noisy):
-                more[cells] += sum(self.logarithms(counts, merged) // (2 * len(sums)) for counts, merged in sums)
+            for cells, n_sums, sums in partition.coarser(noisy):
+                for counts, merged in sums:
+                    more[cells] += self.logarithms(counts, merged) // (2 * n_sums)
             terms += more
         return terms
 

@@ -16,11 +16,11 @@ from starlette.middleware import Middleware
 
 from dpoutlier.server.direct import DirectScores
 from dpoutlier.server.envelope import Envelope
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LoadedModels
 from dpoutlier.server.parameters import refusal_of
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.routes import router
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.worker import Worker

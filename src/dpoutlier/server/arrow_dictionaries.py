@@ -33,7 +33,7 @@ class DictionaryColumn:
         if category is None:
             entries = np.append(convert.columns(pa.table([self.dictionary], ["x"]))[0], np.nan)
         else:
-            entries = convert.level_positions([*self.dictionary.to_pylist(), None], category)
+            entries = convert.level_values([*self.dictionary.to_pylist(), None], category)
         self.numbers: NDArray[np.float64] = entries[self.places]
 
     def value(self, row: int) -> Any:

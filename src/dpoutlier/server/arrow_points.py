@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dpoutlier.features.domain import Domain
 from dpoutlier.server.arrow_dictionaries import DictionaryColumn
+from dpoutlier.server.error_responses import Refusal, cut
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
-from dpoutlier.server.refusals import Refusal, cut
 from dpoutlier.tables import convert
 from dpoutlier.tables.arrow_message import DAMAGED, Batch, batch_of
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.server.error_responses import Refusal, cut
 
 __all__ = ["ARROW", "KINDS", "BodyReader", "Gone", "answer_kind", "body_kind"]
 

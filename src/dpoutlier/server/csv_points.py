@@ -9,8 +9,8 @@ from itertools import islice
 import pyarrow as pa
 
 from dpoutlier.features.domain import Domain
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.points import Points, chosen_columns, too_many_rows
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.tables import convert
 from dpoutlier.tables.csv import CsvPoints, CsvRecordError
 

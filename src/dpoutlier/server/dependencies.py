@@ -10,10 +10,10 @@ from fastapi.security.base import SecurityBase
 
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.envelope import Exchange
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.keys import Key
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import check_given_once
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.worker import worker_of
 
 __all__ = ["ModelToQuery", "ModelToShow", "RequestKey", "exchange_of", "model_to_query", "note_route"]

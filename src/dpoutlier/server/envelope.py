@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from dpoutlier.server.audit_log import FAULTS
+from dpoutlier.server.authentication import Guard
 from dpoutlier.server.bodies import Gone
-from dpoutlier.server.guard import Guard
+from dpoutlier.server.error_responses import Refusal, error_body
 from dpoutlier.server.hosts import check_host, is_loopback
 from dpoutlier.server.keys import Key
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
-from dpoutlier.server.refusals import Refusal, error_body
 from dpoutlier.server.worker import Worker
 
 __all__ = ["JSON", "SECURITY", "App", "Envelope", "Exchange", "Receive", "Scope", "Send"]
@@ -79,7 +79,8 @@ class Envelope:
     """The outermost layer around the routes. No exception leaves it."""
 
     def __init__(self, app: App, worker: Worker) -> None:
-        self.app, self.audit, self.refused, self.guard = app, worker.audit, worker.refused, worker.guard
+        self.app, self.audit, self.refused = app, worker.audit, worker.refused
+        self.guard, self.rate = worker.guard, worker.rate
         self.local = worker.settings.keys is None and is_loopback(worker.settings.host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,7 +124,9 @@ class Envelope:
             check_host(scope["headers"])
         if scope["query_string"].count(b"&") >= MAX_PARAMETERS:  # before the framework makes objects of them
             if scope["path"].startswith("/v1/"):
-                scope["exchange"].identify(self.guard, scope["headers"])
+                exchange: Exchange = scope["exchange"]
+                self.rate.take(exchange.identify(self.guard, scope["headers"]).id)
+                exchange.audited = scope["method"] == "POST"  # points may have come with it
             raise Refusal("bad-parameter", f"a request must have at most {MAX_PARAMETERS} parameters.")
 
     async def _refuse(self, refusal: Refusal, exchange: Exchange, scope: Scope, send: Send) -> None:

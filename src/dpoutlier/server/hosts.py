@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.server.error_responses import Refusal, cut
 
 __all__ = ["check_host", "is_loopback"]
 

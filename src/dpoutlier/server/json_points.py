@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from dpoutlier.features.domain import Domain
+from dpoutlier.server.error_responses import Refusal, cut
 from dpoutlier.server.points import Points, absent_column, columns_of_values, too_many_rows
-from dpoutlier.server.refusals import Refusal, cut
 
 __all__ = ["json_points"]
 

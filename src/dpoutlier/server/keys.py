@@ -22,7 +22,7 @@ from dpoutlier._atomic import write_aside
 from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.name import MODEL_NAME
-from dpoutlier.server.access import access_in, access_of, give
+from dpoutlier.server.file_ownership import access_in, access_of, give
 
 __all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
 

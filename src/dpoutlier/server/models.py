@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import math
 import time
@@ -19,13 +18,13 @@ from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
-from dpoutlier.detectors.merge import release_id
 from dpoutlier.detectors.read import read_model
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX
+from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.model.name import MODEL_NAME
+from dpoutlier.model.release import release_of
 from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, ModelSummary
 from dpoutlier.server.settings import Settings
@@ -60,7 +59,7 @@ def named_models(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _stem(path: Path) -> str:
-    suffix = SECRET_SUFFIX if path.name.endswith(SECRET_SUFFIX) else PUBLIC_SUFFIX
+    suffix = SECRET_SUFFIX if has_secret_name(path) else PUBLIC_SUFFIX
     return path.name.removesuffix(suffix)
 
 
@@ -71,14 +70,7 @@ def prepared(model: Model) -> Model:
             "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), so it is never served. Fit it with a DP "
             "detector and a finite epsilon."
         )
-    return with_constant_time_counts(FittedDetector(model, ""))._fitted_model()
-
-
-def release_of(model: Model) -> str:
-    """64 hex digits by which clients know what answered."""
-    if model.merged is None:
-        return release_id(model)
-    return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()
+    return with_constant_time_counts(FittedDetector(model))._fitted_model()
 
 
 def number(value: float | None) -> float | Infinite | None:
@@ -93,7 +85,7 @@ class LoadedModel:
 
     def __init__(self, name: str, model: Model, settings: Settings) -> None:
         self.name, self.model, self.release = name, model, release_of(model)
-        self.detector = FittedDetector(model, "", 1)
+        self.detector = FittedDetector(model, 1)
         self.domain, self.person = model.domain, model.guarantee.person
         self.seconds_per_byte: dict[str, float] = {}
         self.layouts: dict[bytes, Any] = {}
@@ -135,7 +127,7 @@ class LoadedModel:
         """What scores with this threshold, or with the model's own."""
         found = self._scorers.get((nulls, threshold))
         if found is None:
-            detector = FittedDetector(self.model, "", 1)
+            detector = FittedDetector(self.model, 1)
             if threshold is not None:
                 detector.set_threshold(score=threshold)
             found = batch_scorer(detector, missing="null" if nulls else "error")

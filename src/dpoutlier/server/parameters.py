@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from starlette.datastructures import QueryParams
 
 from dpoutlier.features.category import NUMBER
-from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.server.error_responses import Refusal, cut
 
 __all__ = ["ExplainQuery", "ScoreQuery", "check_given_once", "refusal_of"]
 

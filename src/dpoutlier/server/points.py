@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.features.domain import Domain
-from dpoutlier.server.refusals import Refusal, cut
+from dpoutlier.server.error_responses import Refusal, cut
 from dpoutlier.tables import convert
 
 __all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "missing_value", "too_many_rows"]
@@ -83,7 +83,7 @@ def _numbers(values: Sequence[Any], domain: Domain, j: int) -> NDArray[np.float6
             f"{type(values[row]).__name__}.",
         )
     if category is not None:
-        return convert.level_positions(values, category)
+        return convert.level_values(values, category)
     column = np.empty((len(values), 1), object)
     column[:, 0] = values
     return convert.columns(column)[0]

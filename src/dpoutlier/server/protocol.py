@@ -14,8 +14,8 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dpoutlier.server.envelope import JSON, SECURITY
+from dpoutlier.server.error_responses import CODES, error_body
 from dpoutlier.server.metrics import tally
-from dpoutlier.server.refusals import CODES, error_body
 from dpoutlier.server.settings import Settings
 
 __all__ = ["BoundedProtocol"]

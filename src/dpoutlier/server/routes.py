@@ -20,12 +20,12 @@ from dpoutlier.server.arrow_points import arrow_points
 from dpoutlier.server.bodies import ARROW, answer_kind, body_kind
 from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.dependencies import ModelToQuery, ModelToShow, RequestKey, exchange_of, note_route
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.explanations import explanations_body
 from dpoutlier.server.json_points import json_points
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import ExplainQuery, ScoreQuery
 from dpoutlier.server.points import Points, missing_value
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.schemas import (
     ErrorResponse,
     Explanations,

@@ -22,8 +22,12 @@ class Supervisor(Multiprocess):
     def init_processes(self) -> None:
         super().init_processes()
         self.processes = [self._watched(process) for process in self.processes]
+        self._known = [*self.processes]
 
     def keep_subprocess_alive(self) -> None:
+        for process in self._known:
+            if process not in self.processes:  # a signal has ended it since the last time
+                _forget_gauges(process)
         before = [] if self.should_exit.is_set() else [*self.processes]
         try:
             super().keep_subprocess_alive()
@@ -32,8 +36,9 @@ class Supervisor(Multiprocess):
         for process in before:
             if process.exitcode is not None and (process not in self.processes or self.should_exit.is_set()):
                 log("worker-died", "error", worker=process.pid, exit_code=process.exitcode)
-                mark_process_dead(process.pid)  # type: ignore[no-untyped-call] # its gauges go, what it counted stays
+                _forget_gauges(process)
         self.processes = [self._watched(process) for process in self.processes]
+        self._known = [*self.processes]
 
     def _watched(self, process: Process) -> Process:
         """The worker; for the answer of a dead one uvicorn would wait until its time is up, and hear no signal."""
@@ -52,3 +57,8 @@ class Supervisor(Multiprocess):
 
         process.ping = answers  # type: ignore[method-assign] # the supervisor makes its processes itself
         return process
+
+
+def _forget_gauges(process: Process) -> None:
+    """The gauges of a worker that is gone. What it counted stays."""
+    mark_process_dead(process.pid)  # type: ignore[no-untyped-call]

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.models import LoadedModel
-from dpoutlier.server.refusals import Refusal
 
 __all__ = ["Work", "WorkThreads"]
 

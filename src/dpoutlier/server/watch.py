@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dpoutlier.server.guard import MAX_AGE
+from dpoutlier.server.authentication import MAX_AGE
 from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LOADED, MISSING, LoadedModels

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import Request
 
 from dpoutlier.server.audit_log import AuditLog
+from dpoutlier.server.authentication import Guard
 from dpoutlier.server.bodies import BodyReader
-from dpoutlier.server.guard import Guard
-from dpoutlier.server.limits import RateLimit
 from dpoutlier.server.logs import flush
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LoadedModels
-from dpoutlier.server.refused import RefusedEntries
+from dpoutlier.server.rate_limits import RateLimit
+from dpoutlier.server.refused_entries import RefusedEntries
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.threads import WorkThreads
 from dpoutlier.server.watch import LOADING, PeriodicCheck, Watch, check_models, parent_check

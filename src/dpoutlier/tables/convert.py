@@ -35,7 +35,7 @@ __all__ = [
     "first_missing",
     "is_frame",
     "is_lazy",
-    "level_positions",
+    "level_values",
     "missing_value",
     "number_of_columns",
     "numbers",
@@ -112,7 +112,7 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
             ]
         array = _array(table)
         each = _levels_of(domain, array.shape[1])
-        return [_values(array[:, j]) if own is None else level_positions(array[:, j].tolist(), own) for j, own in each]
+        return [_values(array[:, j]) if own is None else level_values(array[:, j].tolist(), own) for j, own in each]
 
 
 def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]] | None:
@@ -139,7 +139,7 @@ def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
     """Levels of an Arrow column of text; None where some text is in no known encoding."""
     try:
         encoded = column.combine_chunks().dictionary_encode()
-        known = level_positions([*encoded.dictionary.to_pylist(), None], category)
+        known = level_values([*encoded.dictionary.to_pylist(), None], category)
     except Exception:  # noqa: BLE001 - the slow way knows what to make of it
         return None
     return np.asarray(known[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)])
@@ -406,7 +406,7 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
 # Values -------------------------------------------------------------------------------------------------------------------
 
 
-def level_positions(values: Sequence[Any], category: Category) -> NDArray[np.float64]:
+def level_values(values: Sequence[Any], category: Category) -> NDArray[np.float64]:
     """Level i as ``i + 1/2``; NaN for a missing value, and for one that is no level."""
     if set(map(type, values)) <= {str, NoneType}:  # equal texts are of one level, which need not hold of 1 and True
         known = {value: _level(category, value) for value in set(values)}

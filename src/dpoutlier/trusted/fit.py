@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import NoisyCounts
 from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.counts.exact import ExactCounts
-from dpoutlier.counts.sparse import threshold_for
+from dpoutlier.counts.sparse import tau_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
@@ -18,13 +18,13 @@ from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge_for
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import Charge
+from dpoutlier.privacy.guarantee import Charge, Purpose
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.open import open_reference
 from dpoutlier.trusted.quantiles import choose_quantiles, widened
-from dpoutlier.trusted.queries import Readings
+from dpoutlier.trusted.queries import ReferenceQueries
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
 __all__ = ["fit_model"]
@@ -64,7 +64,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
 
 
 def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
-    partition = plan.partition(n_rows_hint, plan.epsilon_per_row)
+    partition = plan.make_partition(n_rows_hint, plan.epsilon_per_row)
     if plan.counts == "dense" and partition.n_cells > MAX_DENSE_CELLS:
         raise InvalidParameterError(
             f"counts='dense' takes at most {MAX_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
@@ -95,7 +95,7 @@ def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
     cost = plan.cost_of_counts
     if cost is None:
         return None
-    paid = charge_for("counts", cost, plan.guarantee.sensitivity(partition.cells_per_row))
+    paid = charge_for(Purpose.COUNTS, cost, plan.guarantee.sensitivity(partition.cells_per_row))
     if not _is_dense(partition, plan) and not isinstance(paid.mechanism, DiscreteLaplace):
         raise InvalidParameterError(
             f"keyed and sparse counts have discrete Laplace noise, and delta={plan.guarantee.delta} asks for another. Leave delta "
@@ -115,13 +115,13 @@ def _release_counts(
         return release_dense(exact, partition.n_cells, noise, source), paid
     assert isinstance(noise, DiscreteLaplace)
     if plan.counts == "sparse":
-        tau = threshold_for(partition.n_cells, noise, plan.sparse_size)
+        tau = tau_for(partition.n_cells, noise, plan.sparse_size)
         return release_sparse(exact, partition.n_cells, noise, tau, source), paid
     return release_keyed(exact, noise, source), paid
 
 
 def _release_small(
-    exact: NDArray[np.int64], purpose: str, share: Fraction, plan: Plan, source: ByteSource
+    exact: NDArray[np.int64], purpose: Purpose, share: Fraction, plan: Plan, source: ByteSource
 ) -> tuple[NDArray[np.int64], Charge | None]:
     """Release a short vector in which a row counts once. No charge where nothing is private."""  # (P6)
     if plan.guarantee.epsilon is None:
@@ -130,13 +130,13 @@ def _release_small(
     return release_vector(exact, paid.noise, source), paid
 
 
-def _estimate_row_count(rows: Readings, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:
+def _estimate_row_count(rows: ReferenceQueries, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:
     exact = np.array([rows.number_of_rows()], np.int64)
-    noisy, paid = _release_small(exact, "number of rows", ROW_COUNT_SHARE, plan, source)
+    noisy, paid = _release_small(exact, Purpose.ROW_COUNT, ROW_COUNT_SHARE, plan, source)
     return max(int(noisy[0]), 1), paid
 
 
-def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Domain, Charge | None]:
+def _choose_bounds(rows: ReferenceQueries, plan: Plan, source: ByteSource) -> tuple[Domain, Charge | None]:
     """The domain with bounds for the features that have none yet, and what they cost."""
     outer = {j: pair for j, pair in enumerate(plan.domain.outer or ()) if pair}
     if not outer:
@@ -148,12 +148,12 @@ def _choose_bounds(rows: Readings, plan: Plan, source: ByteSource) -> tuple[Doma
     return plan.domain.with_bounds(bounds), paid
 
 
-def _release_threshold(rows: Readings, model: Model, plan: Plan, source: ByteSource) -> Model:
+def _release_threshold(rows: ReferenceQueries, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
     levels = model.scorer.levels(model.partition)
     exact = rows.score_counts(model, levels, plan.n_jobs)
-    noisy, paid = _release_small(exact, "threshold", plan.threshold_share, plan, source)
+    noisy, paid = _release_small(exact, Purpose.THRESHOLD, plan.threshold_share, plan, source)
     noise = None if paid is None else paid.mechanism
     histogram = ScoreHistogram(levels, noisy, noise, plan.target_fpr, continuous=model.scorer.continuous)
     charges = model.charges if paid is None else (*model.charges, paid)

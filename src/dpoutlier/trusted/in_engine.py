@@ -18,16 +18,16 @@ from dpoutlier.partitions.base import Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.quantiles import EdgeCounts
-from dpoutlier.trusted.queries import InBlocks
+from dpoutlier.trusted.queries import StreamedReference
 from dpoutlier.trusted.reference import Reference, in_silence
 
-__all__ = ["ByQuery", "InEngine"]
+__all__ = ["EngineReference", "QueriedReference"]
 
 CELL, N = "cell", "n"
 E = TypeVar("E", bound=QueryEngine)
 
 
-class ByQuery(Generic[E]):
+class QueriedReference(Generic[E]):
     """The rows of a lazy frame of ``value_frame``, whose columns are the values of the features and nothing else.
 
     Here is what an engine answers by a query alone.
@@ -48,7 +48,7 @@ class ByQuery(Generic[E]):
         return in_silence(lambda: counted(self._engine, self._frame, self._domain, partition))
 
 
-class InEngine(ByQuery[LocalEngine]):
+class EngineReference(QueriedReference[LocalEngine]):
     """The rows of an engine in this process.
 
     A grid is counted by one expression and one group by. Where a row lies in many cells, as in a forest, or its score is asked
@@ -66,10 +66,10 @@ class InEngine(ByQuery[LocalEngine]):
     def score_counts(self, model: Model, levels: NDArray[np.float64], n_jobs: int) -> NDArray[np.int64]:
         return self._streamed().score_counts(model, levels, n_jobs)
 
-    def _streamed(self) -> InBlocks:
+    def _streamed(self) -> StreamedReference:
         types = {value(j): nw.Float64() for j in range(self._domain.n_features)}
         table = StreamedTable(self._engine, self._frame.to_native(), types)
-        return InBlocks(Reference(table, self._domain, are_values=True))
+        return StreamedReference(Reference(table, self._domain, are_values=True))
 
 
 def counted(engine: QueryEngine, frame: nw.LazyFrame[Any], domain: Domain, partition: Partition) -> Counts:

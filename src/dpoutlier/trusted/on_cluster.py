@@ -25,12 +25,12 @@ from dpoutlier.partitions.base import Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.trusted.counts import Counts
-from dpoutlier.trusted.in_engine import ByQuery
+from dpoutlier.trusted.in_engine import QueriedReference
 from dpoutlier.trusted.quantiles import EdgeCounts
-from dpoutlier.trusted.queries import InBlocks, Readings
+from dpoutlier.trusted.queries import ReferenceQueries, StreamedReference
 from dpoutlier.trusted.reference import Reference, in_silence
 
-__all__ = ["OnCluster", "check_workers"]
+__all__ = ["ClusterReference", "check_workers"]
 
 PARTIAL = pa.schema([("part", pa.int32()), ("high", pa.int64()), ("low", pa.int64()), ("n", pa.int64())])
 KEY = ["part", "high", "low"]
@@ -47,7 +47,7 @@ def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
         )
 
 
-class OnCluster(ByQuery[ClusterEngine]):
+class ClusterReference(QueriedReference[ClusterEngine]):
     """The rows of an engine on a cluster. A grid is counted by a query, and so is all else where the workers have no dpoutlier."""
 
     def counts(self, partition: Partition, n_jobs: int) -> Counts:  # noqa: ARG002 - the cluster has its own threads
@@ -71,7 +71,7 @@ class OnCluster(ByQuery[ClusterEngine]):
         np.add.at(found, table["low"], table["n"])
         return found
 
-    def _added_up(self, answer: Callable[[Readings], pa.Table]) -> dict[str, NDArray[Any]]:
+    def _added_up(self, answer: Callable[[ReferenceQueries], pa.Table]) -> dict[str, NDArray[Any]]:
         """The sum over all tasks of what each makes of its rows."""
 
         def run() -> dict[str, NDArray[Any]]:
@@ -85,8 +85,10 @@ class OnCluster(ByQuery[ClusterEngine]):
         return in_silence(run)
 
 
-def _of_task(domain: Domain, answer: Callable[[Readings], pa.Table], tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield answer(InBlocks(Reference(_Passing(tables), domain, are_values=True)))
+def _of_task(
+    domain: Domain, answer: Callable[[ReferenceQueries], pa.Table], tables: Iterator[pa.Table]
+) -> Iterator[pa.Table]:
+    yield answer(StreamedReference(Reference(_Passing(tables), domain, are_values=True)))
 
 
 class _Passing(BatchedTable):
@@ -107,17 +109,17 @@ def _table(part: Iterable[int], ids: NDArray[np.uint64], n: NDArray[np.int64]) -
     return pa.table([np.asarray(part, np.int32), words[:, 0], words[:, 1], n], schema=PARTIAL)
 
 
-def _counts(partition: Partition, rows: Readings) -> pa.Table:
+def _counts(partition: Partition, rows: ReferenceQueries) -> pa.Table:
     found = rows.counts(partition, 1)
     return _table(np.zeros(len(found.counts), np.int32), found.ids, found.counts)
 
 
-def _edge_counts(outer: dict[int, Pair], rows: Readings) -> pa.Table:
+def _edge_counts(outer: dict[int, Pair], rows: ReferenceQueries) -> pa.Table:
     found = rows.edge_counts(outer)
     return pa.concat_tables([_nonzero(i, found.between(i)) for i in range(len(outer))])
 
 
-def _score_counts(model: Model, levels: NDArray[np.float64], rows: Readings) -> pa.Table:
+def _score_counts(model: Model, levels: NDArray[np.float64], rows: ReferenceQueries) -> pa.Table:
     return _nonzero(0, rows.score_counts(model, levels, 1))
 
 

@@ -10,13 +10,13 @@ from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.engines.schema import check_feature_types
 from dpoutlier.model.plan import Plan
 from dpoutlier.tables import convert
-from dpoutlier.trusted.queries import InBlocks, Readings
+from dpoutlier.trusted.queries import ReferenceQueries, StreamedReference
 from dpoutlier.trusted.reference import in_silence, read_reference
 
 __all__ = ["open_reference"]
 
 
-def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> Readings:
+def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> ReferenceQueries:
     """The rows that a fit may read: of each person at most so many, if there is a person column.
 
     ``charge`` is called when all that is public has been checked, and before any row is read.
@@ -25,14 +25,16 @@ def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lamb
     if convert.is_lazy(reference):
         return _open_lazy(reference, plan, person, most, charge)
     charge()
-    return InBlocks(read_reference(reference, plan.domain, person, most))
+    return StreamedReference(read_reference(reference, plan.domain, person, most))
 
 
-def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge: Callable[[], None]) -> Readings:
+def _open_lazy(
+    reference: Any, plan: Plan, person: str | None, most: int, charge: Callable[[], None]
+) -> ReferenceQueries:
     from dpoutlier.engines.expressions.values import value_frame  # noqa: PLC0415 - an array must not wait for it
     from dpoutlier.trusted.engine_people import kept_frame  # noqa: PLC0415
-    from dpoutlier.trusted.in_engine import InEngine  # noqa: PLC0415
-    from dpoutlier.trusted.on_cluster import OnCluster, check_workers  # noqa: PLC0415
+    from dpoutlier.trusted.in_engine import EngineReference  # noqa: PLC0415
+    from dpoutlier.trusted.on_cluster import ClusterReference, check_workers  # noqa: PLC0415
 
     engine, domain = query_engine_of(reference), plan.domain
     given = engine.schema(reference)
@@ -47,9 +49,13 @@ def _open_lazy(reference: Any, plan: Plan, person: str | None, most: int, charge
     charge()
     if person is not None:
         if isinstance(engine, LocalEngine) and not engine.fixed_order:
-            return InBlocks(read_reference(_whole(engine, frame), domain, person, most, are_values=True))
+            return StreamedReference(read_reference(_whole(engine, frame), domain, person, most, are_values=True))
         frame = kept_frame(frame, domain, person, types[person], most)
-    return OnCluster(frame, domain, engine) if isinstance(engine, ClusterEngine) else InEngine(frame, domain, engine)
+    return (
+        ClusterReference(frame, domain, engine)
+        if isinstance(engine, ClusterEngine)
+        else EngineReference(frame, domain, engine)
+    )
 
 
 def _whole(engine: LocalEngine, frame: Any) -> Any:

@@ -15,13 +15,13 @@ from dpoutlier.trusted.counts import Counts, count_rows
 from dpoutlier.trusted.quantiles import EdgeCounts
 from dpoutlier.trusted.reference import Reference
 
-__all__ = ["InBlocks", "Readings"]
+__all__ = ["ReferenceQueries", "StreamedReference"]
 
 
-class Readings(Protocol):
+class ReferenceQueries(Protocol):
     """The reference rows of a fit, wherever they are: at most so many of each person, if there is a person column."""
 
-    def with_domain(self, domain: Domain) -> Readings:
+    def with_domain(self, domain: Domain) -> ReferenceQueries:
         """The same rows under other bounds."""
 
     def number_of_rows(self) -> int: ...
@@ -36,14 +36,14 @@ class Readings(Protocol):
         """How many rows have a score in each bin between ``levels``."""
 
 
-class InBlocks:
+class StreamedReference:
     """Rows that come to us, block by block, as often as a fit needs them."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
 
-    def with_domain(self, domain: Domain) -> InBlocks:
-        return InBlocks(self._reference.with_domain(domain))
+    def with_domain(self, domain: Domain) -> StreamedReference:
+        return StreamedReference(self._reference.with_domain(domain))
 
     def number_of_rows(self) -> int:
         return self._reference.number_of_rows()

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.dense import DenseCounts
-from dpoutlier.counts.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, noise_of
+from dpoutlier.counts.keyed import KEY_BYTES, SALT_BYTES, KeyedCounts, sampler_version_for
 from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.noise.binomial import draw_binomial
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -30,20 +30,22 @@ def release_dense(counts: Counts, n_cells: int, noise: Noise, source: ByteSource
     return DenseCounts(release_vector(exact, noise, source))
 
 
-def release_keyed(counts: Counts, law: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None) -> KeyedCounts:
+def release_keyed(
+    counts: Counts, noise: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None
+) -> KeyedCounts:
     """The same noise in law, computed when a cell is asked for. The salt is fresh, also under a given key."""  # (P4)
     key = source.read(KEY_BYTES) if key is None else key
-    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), law, noise_of(law))
+    return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), noise, sampler_version_for(noise))
 
 
-def release_sparse(counts: Counts, n_cells: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> SparseCounts:
+def release_sparse(counts: Counts, n_cells: int, noise: DiscreteLaplace, tau: int, source: ByteSource) -> SparseCounts:
     """In law: noise on every cell, and of these counts only those of at least ``tau``. Empty cells are not looked at."""  # (P7)
-    noisy = release_vector(counts.counts, law, source)
+    noisy = release_vector(counts.counts, noise, source)
     # Every cell of the grid, occupied or not, is marked with the chance that an empty one passes, independently of all others: so
     # many are marked, and given how many, all sets of so many are equally likely.
-    marked = draw_distinct_below(n_cells, draw_binomial(n_cells, law, tau, source), source)
+    marked = draw_distinct_below(n_cells, draw_binomial(n_cells, noise, tau, source), source)
     # Noise of at least tau is tau and more by the law given that it is not negative. Drawn for every mark, occupied or not.
-    passed = tau + _not_negative(law, len(marked), source)
+    passed = tau + _not_negative(noise, len(marked), source)
     # Marks on occupied cells are dropped, whether these passed or not: the others are independent of them, so that each empty cell
     # has passed with its own chance. In ascending order nothing tells which cell is which.
     ids, values = np.concatenate([counts.ids, marked]), np.concatenate([noisy, passed])
@@ -53,10 +55,10 @@ def release_sparse(counts: Counts, n_cells: int, law: DiscreteLaplace, tau: int,
     return SparseCounts(ids[kept], values[kept], tau)
 
 
-def _not_negative(law: DiscreteLaplace, n: int, source: ByteSource) -> NDArray[np.int64]:
+def _not_negative(noise: DiscreteLaplace, n: int, source: ByteSource) -> NDArray[np.int64]:
     """``n`` draws of the law, each drawn again while it is negative: P(g) = (1 - a) a**g."""
     found = np.empty(0, np.int64)
     while len(found) < n:
-        drawn = law.draw(2 * (n - len(found)) + SPARE, source)
+        drawn = noise.draw(2 * (n - len(found)) + SPARE, source)
         found = np.concatenate([found, drawn[drawn >= 0]])
     return found[:n]

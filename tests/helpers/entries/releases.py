@@ -72,7 +72,7 @@ def _recording(name, real, found, charged, earlier):
             assert before.function == name, f"on neighbouring rows {name} is called where it was {before.function}"
             # The law is this run's own, and equal: otherwise pickles would show which of the two objects it is.
             keyed = name == "release_keyed"
-            released = replace(before.released, law=released.law) if keyed else before.released
+            released = replace(before.released, noise=released.noise) if keyed else before.released
         found.append(Release(name, purpose, sensitivity, exact, released))
         return released
 

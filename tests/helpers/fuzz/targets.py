@@ -123,7 +123,7 @@ def _detectors():
     with mock.patch.multiple(SystemBytes, read=lambda _, n: seeded.read(n)):
         named = DPMarginals(1, bins=4, target_fpr=0.1, **_declared()).fit(_rows())
         nameless = DPForest(1, features=(0, 1), n_trees=3, depth=4).fit(np.random.default_rng(0).uniform(size=(60, 2)))
-    return [FittedDetector(one.model_, "", 1) for one in (named, nameless)]
+    return [FittedDetector(one.model_, 1) for one in (named, nameless)]
 
 
 # Model files --------------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def model_file(data):
     scorer, domain = model.scorer, model.domain
     if (isinstance(scorer, NearestCells) and _is_long(scorer)) or domain.n_features > MAX_SCORED:
         return "accepted"
-    points, (first, other) = _points_of(domain), (FittedDetector(one, "", 1) for one in (model, second))
+    points, (first, other) = _points_of(domain), (FittedDetector(one, 1) for one in (model, second))
     scores = first.outlier_scores(points)
     if np.isnan(scores).any() or not (scores == other.outlier_scores(points)).all():
         raise Finding("a score is no number, or another one after the model was written again")
@@ -460,7 +460,7 @@ def _ok(body, kind="application/json"):
 @cache
 def _description():
     app, _ = _server()
-    return app.state.worker.models.get("a").detail
+    return app.state.worker.models.served["a"].detail
 
 
 def client_answer(data):

@@ -6,8 +6,8 @@ from .planted_bug import PlantedBug
 __all__ = ["BUGS"]
 
 PART = "Serving"
-WATCH, ACCESS = "tests/server/test_watch.py", "tests/server/test_access.py"
-AUDIT_FILE, REFUSED = "tests/server/test_audit_file.py", "tests/server/test_refused.py"
+WATCH, ACCESS = "tests/server/test_watch.py", "tests/server/test_file_ownership.py"
+AUDIT_FILE, REFUSED = "tests/server/test_audit_file.py", "tests/server/test_refused_entries.py"
 NOTICED = f"{AUDIT_FILE}::test_queries_are_refused_and_readiness_says_why"
 
 BUGS = [

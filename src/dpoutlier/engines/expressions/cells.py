@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.engines.expressions.positions import floor, position, total
 from dpoutlier.features.axes import MISSING, Axis, each_axis
+from dpoutlier.features.lattice import first_position
 from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.leaf_axes import LeafAxis
@@ -81,8 +82,7 @@ class GridWords:
 
 def _first_position(cell: NDArray[np.int64], bins: int, axis: Axis) -> NDArray[np.uint32]:
     """The least position of a bin, or that of missing values."""
-    found = -(-(cell << 32) // bins)
-    return np.where(axis.missing & (cell == bins), MISSING, found).astype(np.uint32)
+    return np.where(axis.missing & (cell == bins), MISSING, first_position(cell, bins)).astype(np.uint32)
 
 
 def cells_of(partition: Partition) -> list[nw.Expr]:

@@ -4,10 +4,20 @@ from dpoutlier.model.file.store import (
     PUBLIC_SUFFIX,
     SECRET_SUFFIX,
     check_target,
+    has_secret_name,
     load_model,
     save_model,
     targets,
     try_target,
 )
 
-__all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model", "targets", "try_target"]
+__all__ = [
+    "PUBLIC_SUFFIX",
+    "SECRET_SUFFIX",
+    "check_target",
+    "has_secret_name",
+    "load_model",
+    "save_model",
+    "targets",
+    "try_target",
+]

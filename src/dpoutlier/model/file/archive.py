@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.counts.stored import Arrays
+from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 

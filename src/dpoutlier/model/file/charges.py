@@ -10,7 +10,7 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.parts import Merged
 from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for, cost_of_part
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import MAX_EPSILON, MIN_EPSILON, Charge, Guarantee
+from dpoutlier.privacy.guarantee import MAX_EPSILON, MIN_EPSILON, Charge, Guarantee, Purpose
 
 __all__ = ["check_charges", "check_epsilon"]
 
@@ -24,17 +24,17 @@ def check_charges(model: Model) -> None:
         _check_fit(
             model.charges, model.guarantee, model.partition, threshold=histogram is not None, n_private=n_private
         )
-        if "number of rows" in paid and model.n_rows_hint is None:
+        if Purpose.ROW_COUNT in paid and model.n_rows_hint is None:
             raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
-        rate = paid["counts"].rate if "counts" in paid else None
+        rate = paid[Purpose.COUNTS].rate if Purpose.COUNTS in paid else None
     else:
         _check_merged(model, model.merged)
         rate = model.merged.rate
-    if histogram is not None and histogram.noise != paid.get("threshold"):
+    if histogram is not None and histogram.noise != paid.get(Purpose.THRESHOLD):
         raise ModelFileError("the threshold of the model file was not estimated at the rate that it states.")
     if model.scorer != model.scorer.with_noise(rate):
         raise ModelFileError("the scoring rule of the model file is not that of its noise.")
-    if isinstance(model.counts, KeyedCounts) and model.counts.law.rate != rate:
+    if isinstance(model.counts, KeyedCounts) and model.counts.noise.rate != rate:
         raise ModelFileError("the noise of the model file has not the rate that was charged.")
 
 
@@ -45,7 +45,7 @@ def _check_merged(model: Model, merged: Merged) -> None:
         own = replace(model.guarantee, epsilon=part.epsilon)
         estimated = {charge.purpose for charge in part.charges}
         n_private = _n_private(part.charges, own, model.domain)
-        _check_fit(part.charges, own, model.partition, threshold="threshold" in estimated, n_private=n_private)
+        _check_fit(part.charges, own, model.partition, threshold=Purpose.THRESHOLD in estimated, n_private=n_private)
     if model.charges != merged.charges:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if model.guarantee.epsilon != merged.epsilon:
@@ -61,7 +61,7 @@ def _check_merged(model: Model, merged: Merged) -> None:
 
 def _n_private(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
     """For how many features a part of a merge estimated bounds: what its charge says, if so many there are."""
-    paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == "bounds"]
+    paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == Purpose.BOUNDS]
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
     return min(paid[0] // guarantee.sensitivity(QUANTILES).l1, numbers) if paid else 0
 
@@ -75,18 +75,18 @@ def _check_fit(
     n_private: int,
 ) -> None:
     """The charges of one fit must follow from its guarantee."""
-    estimated = [charge.epsilon for charge in charges if charge.purpose == "number of rows"]
-    expected = [] if guarantee.epsilon is None else ["counts"]
+    estimated = [charge.epsilon for charge in charges if charge.purpose == Purpose.ROW_COUNT]
+    expected = [] if guarantee.epsilon is None else [Purpose.COUNTS]
     if guarantee.epsilon is not None:
-        first = ["number of rows"] * bool(estimated) + ["bounds"] * bool(n_private)
-        expected = [*first, *expected, *["threshold"] * threshold]
+        first = [Purpose.ROW_COUNT] * bool(estimated) + [Purpose.BOUNDS] * bool(n_private)
+        expected = [*first, *expected, *[Purpose.THRESHOLD] * threshold]
     if [charge.purpose for charge in charges] != expected:
         raise ModelFileError("the charges of the model file are not those of its parts.")
     if estimated and estimated != [(guarantee.epsilon or 0) * ROW_COUNT_SHARE]:
         raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
         raise ModelFileError("the charges of the model file do not add up to its epsilon.")
-    own = {"counts": partition.cells_per_row, "bounds": QUANTILES * n_private}
+    own = {Purpose.COUNTS: partition.cells_per_row, Purpose.BOUNDS: QUANTILES * n_private}
     for charge in charges:
         sensitivity, cost = guarantee.sensitivity(own.get(charge.purpose, 1)), cost_of_part(guarantee, charge.epsilon)
         if charge != charge_for(charge.purpose, cost, sensitivity):

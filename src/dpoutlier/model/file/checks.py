@@ -6,7 +6,7 @@ import numpy as np
 
 from dpoutlier.counts.base import MAX_COUNT
 from dpoutlier.counts.exact import ExactCounts
-from dpoutlier.counts.stored import too_large
+from dpoutlier.counts.file_arrays import too_large
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.axes import plain
 from dpoutlier.features.domain import Domain

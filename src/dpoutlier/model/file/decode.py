@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dpoutlier.counts.stored import Arrays
+from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file.archive import SEAL
 from dpoutlier.model.file.checks import check_model, check_stated

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from dpoutlier.counts.stored import Arrays
+from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.model.file.archive import sealed
 from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 from dpoutlier.model.model import Model

@@ -12,7 +12,16 @@ from dpoutlier.model.file.decode import model_of
 from dpoutlier.model.file.encode import arrays_of, manifest_of
 from dpoutlier.model.model import Model
 
-__all__ = ["PUBLIC_SUFFIX", "SECRET_SUFFIX", "check_target", "load_model", "save_model", "targets", "try_target"]
+__all__ = [
+    "PUBLIC_SUFFIX",
+    "SECRET_SUFFIX",
+    "check_target",
+    "has_secret_name",
+    "load_model",
+    "save_model",
+    "targets",
+    "try_target",
+]
 
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".dpo", ".secret.dpo"
 MAX_DENSE_BYTES = 8 * MAX_DENSE_CELLS + 2**20
@@ -46,6 +55,11 @@ def try_target(path: Path) -> None:
         try_output(target, MAX_DENSE_BYTES)
 
 
+def has_secret_name(path: Path) -> bool:
+    """Whether a model file says by its name that it is secret."""
+    return path.name.endswith(SECRET_SUFFIX)
+
+
 def targets(path: Path) -> tuple[Path, ...]:
     """The names that a model may get, whatever it will turn out to be."""
     if path.suffix == PUBLIC_SUFFIX or not path.name:
@@ -54,7 +68,7 @@ def targets(path: Path) -> tuple[Path, ...]:
 
 
 def _named(path: Path, *, publishable: bool) -> Path:
-    says_secret, says_public = path.name.endswith(SECRET_SUFFIX), path.suffix == PUBLIC_SUFFIX
+    says_secret, says_public = has_secret_name(path), path.suffix == PUBLIC_SUFFIX
     if publishable and says_secret:
         raise SecretError(f"{path.name} is the name of a secret model, and this one is publishable: name it *.dpo.")
     if not publishable and says_public and not says_secret:

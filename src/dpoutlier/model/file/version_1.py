@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from dpoutlier._validate import positive_int
+from dpoutlier.counts.file_arrays import Arrays, expect, rational
 from dpoutlier.counts.registry import counts_of
-from dpoutlier.counts.stored import Arrays, expect, rational
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.checks import check_features

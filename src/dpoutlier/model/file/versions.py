@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from dpoutlier.counts.stored import Arrays
+from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.model.file import version_1
 from dpoutlier.model.model import Model
 

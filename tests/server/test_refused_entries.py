@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from dpoutlier.cli.app import app as program
 from dpoutlier.server.audit_log import AuditLog, verify
+from dpoutlier.server.envelope import MAX_PARAMETERS
 from dpoutlier.server.keys import create_key, read_keys, revoke_key
-from dpoutlier.server.refused import MAX_REFUSED, REFUSED_SECONDS, RefusedEntries
+from dpoutlier.server.refused_entries import MAX_REFUSED, REFUSED_SECONDS, RefusedEntries
 from server_process import call, fitted, loaded_app, running_server
 
 JSON = {"Content-Type": "application/json"}
@@ -253,3 +254,18 @@ def test_no_secret_and_no_value_of_a_query_is_ever_in_the_log(tmp_path, keys, lo
     known = {name_of(good), name_of(gone), None}
     assert {entry["key"] for entry in entries(log)} <= known
     assert {entry["model"] for entry in entries(log)} <= {"a", "b", None}
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/v1/models/a/score"), ("GET", "/v1/models")])
+def test_too_many_parameters_are_refused_after_the_key_the_rate_and_the_entry(
+    app, log, good, method, path, monkeypatch
+):
+    taken = []
+    monkeypatch.setattr(app.state.worker.rate, "take", taken.append)
+    many = path + "?" + "&".join(f"p{i}=1" for i in range(MAX_PARAMETERS + 1))
+    assert ask(app, method, many) == 401
+    assert taken == []
+    assert ask(app, method, many, good) == 400
+    assert taken == [name_of(good)]
+    queries = [(entry["status"], entry["key"]) for entry in entries(log) if entry["event"] == "query"]
+    assert queries == [(400, name_of(good))] * (method == "POST")

@@ -11,7 +11,7 @@ from dpoutlier.counts.base import MAX_COUNT
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["Arrays", "expect", "listed", "rational", "too_large"]
+__all__ = ["Arrays", "expect", "listed_cells", "rational", "too_large"]
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -35,7 +35,7 @@ def too_large(counts: NDArray[np.int64], most: int) -> bool:
     return bool(((counts >= most) | (counts <= -most)).any())  # the absolute value of the least integer is negative
 
 
-def listed(
+def listed_cells(
     arrays: Arrays, partition: Partition, name: str, least: int = 1
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Cells in ascending order, and their counts, none below ``least``."""

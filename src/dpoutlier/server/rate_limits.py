@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from struct import Struct
 
-from dpoutlier.server.refusals import Refusal
+from dpoutlier.server.error_responses import Refusal
 
 __all__ = ["RateLimit"]
 

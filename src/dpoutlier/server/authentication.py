@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.keys import OPEN, Key, KeyRing, read_keys
 from dpoutlier.server.logs import log
-from dpoutlier.server.refusals import Refusal
 from dpoutlier.server.stamps import Stamp, stamp_of
 
 __all__ = ["MAX_AGE", "Guard"]

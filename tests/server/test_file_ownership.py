@@ -172,7 +172,7 @@ def test_a_server_as_another_user_goes_on_after_root_has_changed_keys(needs_anot
 
 
 def test_a_file_that_cannot_be_read_is_told_by_a_worker_that_starts(tmp_path, capfd):
-    from dpoutlier.server.guard import Guard
+    from dpoutlier.server.authentication import Guard
 
     guard = Guard(str(tmp_path / "keys.json"))
     assert guard.reasons() == ["the key file cannot be read"]

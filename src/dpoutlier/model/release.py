@@ -1,0 +1,45 @@
+"""By which a release is known again, in ledgers, merges and clients: the hash of what it published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from dpoutlier.model.model import Model
+
+__all__ = ["release_id", "release_of"]
+
+
+def release_id(model: Model) -> str:
+    """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.
+
+    What goes in is fixed for ever: merged models keep the ids of their parts, and must know them again.
+    """
+    description = {
+        "names": model.domain.names,
+        "lower": model.domain.lower,
+        "upper": model.domain.upper,
+        "partition": model.partition.to_json(),
+        "epsilon": str(model.guarantee.epsilon),
+        "neighbours": model.guarantee.neighbours.value,
+        "rows_per_person": model.guarantee.rows_per_person,
+        "charges": [
+            [charge.purpose, str(charge.epsilon), charge.sensitivity.l1, str(charge.rate)] for charge in model.charges
+        ],
+        "n_hint": model.n_rows_hint,
+    }
+    released = dict(model.counts.arrays())
+    if model.score_histogram is not None:
+        released["score_counts"] = model.score_histogram.counts
+    digest = hashlib.sha256(json.dumps(description, sort_keys=True).encode())
+    for name, array in sorted(released.items()):
+        digest.update(f"\n{name} {array.dtype.str[1:]} {array.shape}\n".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def release_of(model: Model) -> str:
+    """64 hex digits by which clients know what answered."""
+    if model.merged is None:
+        return release_id(model)
+    return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()
