@@ -50,9 +50,10 @@ class Counterfactual:
     --------
     Explanation : Explain points.
 
-    References ---------- .. [1] S. Wachter, B. Mittelstadt and C. Russell, "Counterfactual explanations without opening the
-    black box", Harvard Journal of
-       Law & Technology 31(2), 2018.
+    References
+    ----------
+    .. [1] S. Wachter, B. Mittelstadt and C. Russell, "Counterfactual explanations without opening the black box", Harvard
+       Journal of Law & Technology 31(2), 2018.
 
     Examples
     --------
