@@ -263,7 +263,8 @@ class WalksCells(HoldsModel):
 
         References
         ----------
-        The paper, Algorithm 1.
+        .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier
+           detection by data partitioning", arXiv:2104.07938, Algorithm 1.
         """
         self._check_fitted()
         if not isinstance(self.model_.scorer, NearestCells):

@@ -37,8 +37,8 @@ class KNN(Detector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     k : int, default=10
         Number of nearest reference rows.
     weighted : bool, default=False

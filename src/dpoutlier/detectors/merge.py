@@ -64,7 +64,9 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
 
     References
     ----------
-    .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009: sequential and parallel composition; Theorem 1 of the paper.
+    .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009: sequential and parallel composition.
+    .. [2] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Theorem 1 (composition).
 
     Examples
     --------
