@@ -54,7 +54,7 @@ class CountIntervals:
     Notes
     -----
     An interval reaches t rows to both sides of the noisy count, and its ends are cut at 0. Here t is the least whole number with
-    :math:`P(|Z| \le t) \ge` ``level``, and Z is the noise of the counted cells together. For one draw of discrete Laplace noise with
+    :math:`P(|Z| \le t) \ge` ``level``, and Z is the noise of these cells together. For one draw of discrete Laplace noise with
     scale s [1]_, :math:`P(|Z| \le t) = 1 - 2 a^{t+1} / (1 + a)` with :math:`a = \exp(-1 / s)`. For several draws, in regions and
     in merged models, the probability follows from the characteristic function of Z: see ``dpoutlier/noise/interval.py``.
     A cell that sparse counts do not list had a noisy count below their threshold: its interval is from 0 to the threshold - 1 + t.
