@@ -57,6 +57,8 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
         of the same ledger.
     SecretError
         If one of the models is secret.
+    ModelFileError
+        If a file does not exist, is damaged, or was written by a newer version.
 
     See Also
     --------

@@ -153,6 +153,11 @@ class Guarantee:
     person : str, default=None
         Column that identifies people, if rows past ``rows_per_person`` were left out. None if the custodian declared the limit.
 
+    Raises
+    ------
+    InvalidParameterError
+        If ``neighbours``, ``rows_per_person`` or ``delta`` is out of range.
+
     See Also
     --------
     PrivacyStatement : The guarantee with its conditions, as a page to print.
