@@ -374,7 +374,7 @@ class Client(ScoresPoints):
 
         See Also
         --------
-        dpoutlier.explanation_figure : Draw the explanation of one point.
+        dpoutlier.explanation_figure : Draw the explanation of one point; for grids it needs the model file.
         """
         return self._retry_on_replaced_model(lambda served: served.explain(X))
 
