@@ -47,7 +47,8 @@ class Client(ScoresPoints):
     Scores equal those of the model file to the bit, and have no privacy cost. Errors about points are the same too: columns and
     values are checked here, and nothing is sent if they do not fit. Points travel as Arrow, in as many requests as the server's
     limits require. If the server replaces the model during a call, the call starts again, once, so no answer mixes two releases.
-    A client is a context manager, which closes its connections.
+    Every method that asks the server raises ``ServerError`` if the server refuses the request or cannot be reached. A client is a
+    context manager, which closes its connections.
 
     Parameters
     ----------

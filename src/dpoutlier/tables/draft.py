@@ -63,7 +63,7 @@ class Drafted(NamedTuple):
     ----------
     name : str
         Name of the column.
-    kind : {'number', 'text', 'truth', 'date', 'other'}
+    kind : {'number', 'text', 'truth', 'date', 'other', 'unknown'}
         What its values are.
     entry : str
         The range or the levels in TOML; if it is not active, what they might look like.
