@@ -16,8 +16,11 @@ from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Ma
 SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.+))?$")
 DEFAULT = re.compile(r"default=(.+)$")
-AVOIDED = re.compile(r"\b(bought|buy|buys|buying|strangers?|told|steady|steadily|holders?)\b", re.IGNORECASE)
-"""Words that a reader cannot know: see the style of this project."""
+UNDERLINE = re.compile(r"^.*-{5,}.*$", re.MULTILINE)
+AVOIDED = re.compile(
+    r"\b(bought|buy|buys|buying|strangers?|told|steady|steadily|holders?|(?<!\bthere )is no|as none)\b", re.IGNORECASE
+)
+"""Words that a reader cannot know, and turns that are not plain English ("it is no file"): see the style of this project."""
 
 SCORING = (
     "decision_function offset_ outlier_scores outside_bounds predict score_frame score_one score_samples set_threshold"
@@ -140,7 +143,10 @@ def complaints(one: Documented) -> list[str]:
     nothing = {"None", "NoReturn", "Iterator[None]", "inspect._empty", None, type(None), inspect.Signature.empty}
     if one.signature is not None and one.returns not in nothing and "Returns" not in parts:
         found.append("it has no section Returns")
-    found += [f"it says {word!r}" for word in AVOIDED.findall(one.text)]
+    found += [f"it says {word!r}" for word in AVOIDED.findall(" ".join(one.text.split()))]
+    found += [
+        f"a heading is not on a line of its own: {line!r}" for line in UNDERLINE.findall(one.text) if line.strip(" -")
+    ]
     return found
 
 
@@ -279,6 +285,10 @@ def example(first: int, second: str = "x") -> int:
         (", default='x'", "", "default of second is 'x'"),
         ("Returns\n    -------", "Gives\n    -------", "Returns"),
         ("One.", "One that was bought.", "bought"),
+        ("One.", "One. It is\n        no file.", "is no"),
+        ("One.", "One. There is no file.", None),
+        ("One.", "It counts as none.", "as none"),
+        ("Three.\n", "Three.\n\n    References ---------- .. [1] A book.\n", "line of its own"),
     ],
 )
 def test_what_is_wrong_is_found(old, new, complaint):

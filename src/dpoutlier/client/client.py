@@ -47,7 +47,8 @@ class Client(ScoresPoints):
     Scores equal those of the model file to the bit, and have no privacy cost. Errors about points are the same too: columns and
     values are checked here, and nothing is sent if they do not fit. Points travel as Arrow, in as many requests as the server's
     limits require. If the server replaces the model during a call, the call starts again, once, so no answer mixes two releases.
-    A client is a context manager, which closes its connections.
+    Every method that asks the server raises ``ServerError`` if the server refuses the request or cannot be reached. A client is a
+    context manager, which closes its connections.
 
     Parameters
     ----------
@@ -68,6 +69,18 @@ class Client(ScoresPoints):
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features. Present only if the features have names.
+
+    Raises
+    ------
+    InvalidParameterError
+        If an argument has no meaning, or if ``model`` is None and the server has not exactly one model that the key may use.
+    ServerError
+        If the server refuses the request or cannot be reached.
+
+    Warns
+    -----
+    UnsafeWarning
+        If the connection is not encrypted and the server is not on this machine.
 
     See Also
     --------
@@ -134,6 +147,11 @@ class Client(ScoresPoints):
         -------
         list of dict
             A summary of each model.
+
+        Raises
+        ------
+        ServerError
+            If the server refuses the request or cannot be reached.
         """
         return _models(self._connection)
 
@@ -154,6 +172,10 @@ class Client(ScoresPoints):
         -------
         PrivacyStatement
             ``print`` shows it as a page; ``to_dict()`` gives data.
+
+        See Also
+        --------
+        dpoutlier.PrivacyStatement : All that a statement says.
         """
         return self._served.description.statement
 
@@ -173,7 +195,10 @@ class Client(ScoresPoints):
         Raises
         ------
         PointsError
-            If the columns or values do not fit the model.
+            If the number of columns does not fit the model, or if a value is missing for a feature without a cell for missing
+            values. Text in a column of numbers counts as missing.
+        ValueError
+            If the names of the columns are not those of the fit, in the same order. It is scikit-learn's own error.
         ServerError
             If the server refuses the request or cannot be reached.
         """
@@ -196,6 +221,15 @@ class Client(ScoresPoints):
         ------
         ThresholdNotSetError
             If there is no threshold: call ``set_threshold``.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        predict : Labels instead of distances from the threshold.
+        set_threshold : Set the threshold.
         """
         return self._retry_on_replaced_model(lambda served: served.decision_function(X))
 
@@ -216,6 +250,15 @@ class Client(ScoresPoints):
         ------
         ThresholdNotSetError
             If there is no threshold: call ``set_threshold``.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        decision_function : How far each point is from the threshold.
+        set_threshold : Set the threshold.
         """
         return self._retry_on_replaced_model(lambda served: served.predict(X))
 
@@ -236,6 +279,11 @@ class Client(ScoresPoints):
         -------
         ndarray of bool of shape (n_points,)
             True for points with at least one value outside the bounds.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
         """
         return self._served.outside_bounds(X)
 
@@ -251,6 +299,15 @@ class Client(ScoresPoints):
         -------
         float
             The outlier score, equal to that of ``outlier_scores``.
+
+        Raises
+        ------
+        PointsError
+            If a feature is absent or unknown, or if a value is missing for a feature without a cell for missing values.
+        InvalidParameterError
+            If ``point`` is not a dict.
+        ServerError
+            If the server refuses the request or cannot be reached.
         """
         return self._retry_on_replaced_model(lambda served: served.score_one(point))
 
@@ -274,8 +331,19 @@ class Client(ScoresPoints):
 
         Raises
         ------
+        PointsError
+            If a feature is absent, if a new column has the name of an existing one, or if a value is missing and ``missing`` is
+            'error'.
+        InvalidParameterError
+            If a name is not text, if two new columns have the same name, or if ``missing`` is something else.
         TypeError
             If ``X`` is a lazy frame.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        outlier_scores : Scores of an array or a data frame, as an array.
         """
         engine = engine_of(X)
         if engine is not None:
@@ -297,6 +365,17 @@ class Client(ScoresPoints):
         -------
         Explanation
             ``contributions`` has a row for each point. ``counterfactual()`` returns a sentence.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        dpoutlier.explanation_figure : Draw the explanation of one point; for grids it needs the model file.
         """
         return self._retry_on_replaced_model(lambda served: served.explain(X))
 

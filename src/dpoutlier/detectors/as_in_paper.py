@@ -55,7 +55,12 @@ def as_in_paper(
     Raises
     ------
     InvalidParameterError
-        If the rows are not in memory, or hold something else than finite numbers.
+        If an argument has no meaning, if the rows are not in memory, or if they hold something else than finite numbers.
+
+    Warns
+    -----
+    UnsafeWarning
+        Always, because the fit is not private.
 
     See Also
     --------
@@ -68,11 +73,14 @@ def as_in_paper(
 
     Examples
     --------
+    >>> import warnings
     >>> import numpy as np
     >>> from dpoutlier import as_in_paper
     >>> X = np.random.default_rng(0).normal(size=(500, 2))
-    >>> detector = as_in_paper(X, epsilon=1, k=10, bins=5)  # doctest: +SKIP
-    >>> detector.guarantee_.private  # doctest: +SKIP
+    >>> with warnings.catch_warnings():  # it is not private, and says so
+    ...     warnings.simplefilter("ignore")
+    ...     detector = as_in_paper(X, epsilon=1, k=10, bins=5)
+    >>> detector.guarantee_.private
     False
     """
     bounds = unsafe_bounds(X, preprocessing)

@@ -63,6 +63,18 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self
             The same detector, changed. An existing fit is not changed.
+
+        Raises
+        ------
+        ValueError
+            If the detector has no parameter of that name.
+        TypeError
+            If a parameter is given by its old and by its new name.
+
+        Warns
+        -----
+        FutureWarning
+            If a parameter is given by its old name.
         """
         super().set_params(**with_new_names(params))
         return self

@@ -20,6 +20,16 @@ def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     which gives the same answers, to the bit. Call it when a model is loaded, before the first answer: it takes a while, and how
     long depends on the number of occupied cells.
 
+    Parameters
+    ----------
+    detector : FittedDetector
+        A loaded model.
+
+    Returns
+    -------
+    FittedDetector
+        The same object if its answers already take such a time; otherwise a new one with the same scores.
+
     Raises
     ------
     SecretError

@@ -58,10 +58,22 @@ class HoldsModel(ScoresPoints):
             If the file exists and ``overwrite`` is False.
         SecretError
             If the suffix says "publishable" and the model is secret, or the other way round.
+        InvalidParameterError
+            If there is no such folder, or it does not permit to write.
 
         See Also
         --------
         dpoutlier.load : Load the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import pyarrow as pa
+        >>> from dpoutlier import DPForest
+        >>> detector = DPForest(1, features={"age": (0, 120)}, n_trees=4, depth=3).fit(pa.table({"age": [20, 30, 40, 50]}))
+        >>> detector.save(Path(tempfile.mkdtemp()) / "patients").name
+        'patients.dpo'
         """
         self._check_fitted()
         return save_model(self.model_, path, overwrite=overwrite)
@@ -73,6 +85,19 @@ class HoldsModel(ScoresPoints):
         -------
         PrivacyStatement
             ``print`` shows it as a page; ``to_dict()`` gives data.
+
+        See Also
+        --------
+        dpoutlier.PrivacyStatement : All that a statement says.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import DPForest
+        >>> detector = DPForest(1, features={"age": (0, 120)}, n_trees=4, depth=3).fit(pa.table({"age": [20, 30, 40, 50]}))
+        >>> statement = detector.privacy_statement()
+        >>> statement.epsilon, statement.delta, statement.publishable
+        ('1', '0', True)
         """
         self._check_fitted()
         return self.model_.privacy_statement()
@@ -112,6 +137,29 @@ class HoldsModel(ScoresPoints):
         ------
         SecretError
             If the model is secret and ``secret`` is False.
+        OutputExistsError
+            If one of the files exists and ``overwrite`` is False.
+        InvalidParameterError
+            If the model is one of a grid, which has no such table; if the suffixes are not ``.parquet`` and ``.sql``; or if SQL
+            cannot use ``table`` or the name of a feature.
+
+        See Also
+        --------
+        score_frame : Scores in Polars, DuckDB, Dask and Spark without SQL.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import duckdb
+        >>> import pyarrow as pa
+        >>> from dpoutlier import DPForest
+        >>> detector = DPForest(1, features={"age": (0, 120)}, n_trees=4, depth=3).fit(pa.table({"age": [20, 30, 40, 50]}))
+        >>> query = detector.export_scores(Path(tempfile.mkdtemp()) / "scores.parquet")
+        >>> points = pa.table({"age": [35, 110]})
+        >>> scored = duckdb.sql(f"SELECT outlier_score FROM ({query})").fetchall()
+        >>> [score for (score,) in scored] == detector.outlier_scores(points).tolist()
+        True
         """
         self._check_fitted()
         to = None if sql is None else Path(sql)
@@ -152,9 +200,25 @@ class HoldsModel(ScoresPoints):
         Explanation
             ``contributions`` has a row for each point; ``to_table()`` and ``counterfactual()`` describe one point.
 
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
         See Also
         --------
+        dpoutlier.Explanation : What an explanation holds, and its methods.
         dpoutlier.explanation_figure : Draw the explanation of one point.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import Forest
+        >>> reference = pa.table({"age": [20, 30, 40, 50] * 25, "bmi": [21.0, 24.0, 27.0, 30.0] * 25})
+        >>> detector = Forest({"age": (0, 120), "bmi": (10, 80)}, n_trees=4, depth=3).fit(reference)
+        >>> found = detector.explain(pa.table({"age": [110], "bmi": [25.0]}))
+        >>> [feature for feature, contribution, empty in found.ranking()]
+        ['age', 'bmi']
         """
         self._check_fitted()
         return self._of_points(X, self._explain)
@@ -196,8 +260,28 @@ class HoldsModel(ScoresPoints):
 
         Raises
         ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        InvalidParameterError
+            If ``level`` or ``steps`` is out of range. ``steps`` must be 0 for all but grids, and for sparse counts.
         TypeError
             If the distribution of the noise on single cells is not known: after a merge of sparse counts.
+
+        See Also
+        --------
+        dpoutlier.CountIntervals : The attributes of the result, and the formula.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import DPForest
+        >>> reference = pa.table({"age": [20, 30, 40, 50] * 25})
+        >>> detector = DPForest(1, features={"age": (0, 120)}, n_trees=4, depth=3).fit(reference)
+        >>> found = detector.count_intervals(pa.table({"age": [35, 110]}))
+        >>> found.lower.shape  # a row for each point, a column for each tree
+        (2, 4)
+        >>> found.coverage[0].round(3).tolist()  # noise consists of whole numbers, so it is more than 0.95
+        [0.956, 0.956, 0.956, 0.956]
         """
         model = self._fitted_model()
         if model.counts.kind == "sparse" and model.merged is not None:
@@ -258,12 +342,29 @@ class WalksCells(HoldsModel):
 
         Raises
         ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
         TypeError
             If the model is not one of a grid.
 
+        See Also
+        --------
+        outlier_scores : The scores alone.
+        explain : Why each point has its score.
+
         References
         ----------
-        The paper, Algorithm 1.
+        .. [1] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier
+           detection by data partitioning", arXiv:2104.07938, Algorithm 1.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import GridKNN
+        >>> twin = GridKNN({"age": (0, 100)}, k=2, bins=10).fit(pa.table({"age": [33, 35, 47]}))
+        >>> walks = twin.walk(pa.table({"age": [35, 45, 97]}))
+        >>> walks.scores.tolist(), walks.gathered.tolist(), walks.status.tolist()
+        ([0.0, 0.1, 1.0], [2.0, 3.0, 0.0], [0, 0, 1])
         """
         self._check_fitted()
         if not isinstance(self.model_.scorer, NearestCells):

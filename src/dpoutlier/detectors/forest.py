@@ -81,8 +81,8 @@ class Forest(_OfTrees, ExactDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     n_trees : int or 'auto', default='auto'
         Number of trees. 'auto' takes it from the true number of rows: 2 to 32.
     depth : int or 'auto', default='auto'
@@ -167,8 +167,8 @@ class DPForest(_OfTrees, PrivateDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
         Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
         'replace-one' needs twice the noise.

@@ -69,8 +69,8 @@ class GridKNN(_OnGrid, ExactDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     k : int, default=10
         Noisy rows to gather around a point.
     bins : int or sequence of int, default=5
@@ -168,8 +168,8 @@ class DPGridKNN(_OnGrid, PrivateDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
         Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
         'replace-one' needs twice the noise.

@@ -37,8 +37,8 @@ class KNN(Detector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     k : int, default=10
         Number of nearest reference rows.
     weighted : bool, default=False
@@ -108,8 +108,29 @@ class KNN(Detector):
 
         Raises
         ------
+        InvalidParameterError
+            If an argument of the detector has no meaning.
         ReferenceDataError
             If the reference rows cannot be read.
+        TypeError
+            If ``X`` is a lazy frame: collect it first.
+
+        Warns
+        -----
+        ColumnNamesWarning
+            If bounds are given by name, and the columns of ``X`` have no names.
+
+        See Also
+        --------
+        outlier_scores : Score points.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import KNN
+        >>> detector = KNN({"age": (0, 100)}, k=2).fit(pa.table({"age": [20, 30, 50]}))
+        >>> detector.outlier_scores(pa.table({"age": [30, 90]})).round(6).tolist()
+        [0.1, 0.6]
         """
         k = positive_int(k=self.k)
         weighted = true_or_false(weighted=self.weighted)

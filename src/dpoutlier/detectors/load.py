@@ -33,6 +33,8 @@ def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -
         If the file does not exist, is damaged, or was written by a newer version.
     SecretError
         If the model is secret and ``secret`` is False.
+    InvalidParameterError
+        If ``n_jobs`` is not a number of threads.
 
     See Also
     --------

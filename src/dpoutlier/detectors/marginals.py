@@ -50,8 +50,8 @@ class Marginals(_OfMargins, ExactDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     bins : int or sequence of int, default=10
         Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
         goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
@@ -126,8 +126,8 @@ class DPMarginals(_OfMargins, PrivateDetector):
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
-        error in a point to score. In a reference row it is counted in the first bin without a message, which would reveal
-        something.
+        error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
+        would reveal something.
     neighbours : {'add-or-remove-one', 'replace-one'}, default='add-or-remove-one'
         Which two data sets must be hard to distinguish: those that differ by one person more or less, or by the data of one person.
         'replace-one' needs twice the noise.

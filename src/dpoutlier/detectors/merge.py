@@ -56,6 +56,8 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
         of the same ledger.
     SecretError
         If one of the models is secret.
+    ModelFileError
+        If a file does not exist, is damaged, or was written by a newer version.
 
     See Also
     --------
@@ -63,7 +65,9 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
 
     References
     ----------
-    .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009: sequential and parallel composition; Theorem 1 of the paper.
+    .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009: sequential and parallel composition.
+    .. [2] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Theorem 1 (composition).
 
     Examples
     --------

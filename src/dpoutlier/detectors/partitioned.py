@@ -80,10 +80,42 @@ class PartitionedDetector(HoldsModel, Detector):
         ------
         InvalidParameterError
             If an argument of the detector has no meaning. No row was read and nothing was charged.
+        TooManyCellsError
+            If a grid has more than 2**128 cells: use fewer bins or features.
         ReferenceDataError
             If the reference rows cannot be read.
+        LedgerError
+            If the ledger is missing, damaged or an old copy, has no budget for ``dataset``, or cannot account for this fit.
         BudgetExceededError
             If the ledger's budget does not cover the fit. No row was read and nothing was charged.
+
+        Warns
+        -----
+        UnsafeWarning
+            If a private detector guarantees nothing: with infinite epsilon, ``unsafe_seed`` or bounds from the reference rows.
+        LargeEpsilonWarning
+            If epsilon is above 10.
+        RepeatedFitWarning
+            At the second private fit of a process without a ledger.
+        ColumnNamesWarning
+            If bounds are given by name, and the columns of ``X`` have no names.
+        LedgerWarning
+            If the fit was charged and made, but its release could not be noted in the ledger.
+
+        See Also
+        --------
+        outlier_scores : Score points.
+        predict : Label points by the threshold.
+        privacy_statement : What the fit guarantees.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import DPForest
+        >>> reference = pa.table({"age": [20, 30, 40, 50] * 25, "bmi": [21.0, 24.0, 27.0, 30.0] * 25})
+        >>> detector = DPForest(epsilon=1, features={"age": (0, 120), "bmi": (10, 80)}, n_trees=4, depth=3)
+        >>> detector.fit(reference).outlier_scores(pa.table({"age": [35], "bmi": [25.0]})).shape
+        (1,)
         """
         declared = self._declared()
         self._check_shown(X)

@@ -73,6 +73,12 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
         -------
         self
             The adapter with its fitted ``detector_``.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the detector cannot be fitted, because it was loaded or is not one of dpoutlier. All other errors and warnings are
+            those of the detector's ``fit``.
         """
         if not isinstance(self.detector, Detector):
             raise parameter_error(
@@ -96,6 +102,17 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
         -------
         ndarray of shape (n_points,)
             ``outlier_scores`` of the detector.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model.
+        InvalidParameterError
+            If the detector is not one of dpoutlier.
+
+        See Also
+        --------
+        predict : Label points by the threshold.
         """
         return self._fitted().outlier_scores(X)
 
@@ -116,6 +133,14 @@ class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not ty
         ------
         ThresholdNotSetError
             If the detector has no threshold: fit with ``target_fpr`` or call its ``set_threshold``.
+        PointsError
+            If the points do not fit the model.
+        InvalidParameterError
+            If the detector is not one of dpoutlier.
+
+        See Also
+        --------
+        decision_function : The scores.
         """
         return np.where(self._fitted().predict(X) == 1, 0, 1)
 

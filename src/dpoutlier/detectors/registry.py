@@ -94,6 +94,8 @@ def detector(name: str = "auto", *, epsilon: Any, features: Any, **arguments: An
     ------
     InvalidParameterError
         If there is no detector of that name.
+    TypeError
+        If the detector has no such parameter.
 
     See Also
     --------

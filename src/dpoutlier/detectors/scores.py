@@ -112,7 +112,10 @@ class ScoresPoints(ABC):
         Raises
         ------
         PointsError
-            If the columns or values do not fit the model, or if a value is missing for a feature without a cell for missing values.
+            If the number of columns does not fit the model, or if a value is missing for a feature without a cell for missing
+            values. Text in a column of numbers counts as missing.
+        ValueError
+            If the names of the columns are not those of the fit, in the same order. It is scikit-learn's own error.
 
         See Also
         --------
@@ -160,9 +163,17 @@ class ScoresPoints(ABC):
         Raises
         ------
         PointsError
-            If a feature is absent, or if a new column has the name of an existing one.
+            If a feature is absent, if a new column has the name of an existing one, or if a value is missing and ``missing`` is
+            'error'.
+        InvalidParameterError
+            If a name is not text, if two new columns have the same name, or if ``missing`` is something else.
         TypeError
             If ``X`` is not a frame; ``outlier_scores`` takes arrays.
+
+        See Also
+        --------
+        outlier_scores : Scores of an array or a data frame, as an array.
+        score_one : The score of one point.
 
         Examples
         --------
@@ -205,6 +216,16 @@ class ScoresPoints(ABC):
         -------
         ndarray of shape (n_points,)
             The negative of ``outlier_scores(X)``.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
+        See Also
+        --------
+        outlier_scores : The same with the opposite sign.
+        decision_function : The same, compared with the threshold.
         """
         return -self.outlier_scores(X)
 
@@ -225,6 +246,13 @@ class ScoresPoints(ABC):
         ------
         ThresholdNotSetError
             If there is no threshold: fit with ``target_fpr`` or call ``set_threshold``.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
+        See Also
+        --------
+        predict : Labels instead of distances from the threshold.
+        set_threshold : Set the threshold.
         """
         return self.score_samples(X) - self.offset_
 
@@ -245,6 +273,22 @@ class ScoresPoints(ABC):
         ------
         ThresholdNotSetError
             If there is no threshold: fit with ``target_fpr`` or call ``set_threshold``.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
+        See Also
+        --------
+        decision_function : How far each point is from the threshold.
+        set_threshold : Set the threshold.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import Forest
+        >>> reference = pa.table({"age": [20, 30, 40, 50] * 25})
+        >>> detector = Forest({"age": (0, 120)}, n_trees=4, depth=3, target_fpr=0.05).fit(reference)
+        >>> detector.predict(pa.table({"age": [35, 110]})).tolist()
+        [1, -1]
         """
         return labels_of(self.outlier_scores(X), self.offset_)
 
@@ -262,6 +306,11 @@ class ScoresPoints(ABC):
         -------
         ndarray of bool of shape (n_points,)
             True for points with at least one value outside the bounds.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
         """
         X = self._features_of(X)
         return self._check_points(X).outside(self._points(X).T)
@@ -282,7 +331,13 @@ class ScoresPoints(ABC):
         Raises
         ------
         PointsError
-            If a feature is absent or unknown.
+            If a feature is absent or unknown, or if a value is missing for a feature without a cell for missing values.
+        InvalidParameterError
+            If ``point`` is not a dict.
+
+        See Also
+        --------
+        outlier_scores : Scores of many points.
 
         Examples
         --------
@@ -339,7 +394,22 @@ class ScoresPoints(ABC):
         Raises
         ------
         ThresholdNotSetError
-            If ``target_fpr`` is given and the model has no histogram of scores, because it was fitted without ``target_fpr``.
+            If ``target_fpr`` is given and the model has no histogram of scores, because it was fitted without ``target_fpr`` or is
+            a merge.
+        InvalidParameterError
+            If none or both of the arguments are given, if ``target_fpr`` is not between 0 and 1, or if ``score`` is not a number.
+
+        See Also
+        --------
+        predict : Label points by the threshold.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import GridKNN
+        >>> detector = GridKNN({"age": (0, 100)}, k=1, bins=10).fit(pa.table({"age": [33, 35]}))
+        >>> detector.set_threshold(score=0.15).predict(pa.table({"age": [37, 51]})).tolist()
+        [1, -1]
         """
         self._check_fitted()
         if (target_fpr is None) == (score is None):

@@ -50,9 +50,10 @@ class Counterfactual:
     --------
     Explanation : Explain points.
 
-    References ---------- .. [1] S. Wachter, B. Mittelstadt and C. Russell, "Counterfactual explanations without opening the
-    black box", Harvard Journal of
-       Law & Technology 31(2), 2018.
+    References
+    ----------
+    .. [1] S. Wachter, B. Mittelstadt and C. Russell, "Counterfactual explanations without opening the black box", Harvard
+       Journal of Law & Technology 31(2), 2018.
 
     Examples
     --------
@@ -159,6 +160,11 @@ class Explanation:
         -------
         list of tuple (str, float, float)
             Feature, contribution and share of empty cells.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such point.
         """
         self._check_point(point)
         order = np.argsort(-self.contributions[point], kind="stable")
@@ -198,6 +204,15 @@ class Explanation:
         -------
         tuple of Place or None
             The region, feature by feature. None if the point would not score less anywhere, and for forests and marginals.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such point.
+
+        See Also
+        --------
+        counterfactual : The features in which the region differs, as a sentence.
         """
         self._check_point(point)
         if self._cells is None or self._cells[point, 0] < 0:
@@ -232,6 +247,23 @@ class Explanation:
         ------
         InvalidParameterError
             If there is no such point or feature.
+        TypeError
+            If the explanation was pickled, which drops the model: call ``explain`` again.
+
+        See Also
+        --------
+        to_table : The same for each feature, as a table.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import Marginals
+        >>> reference = pa.table({"age": [20, 30, 40, 50] * 25, "bmi": [21.0, 24.0, 27.0, 30.0] * 25})
+        >>> detector = Marginals({"age": (0, 100), "bmi": (10, 60)}, bins=5).fit(reference)
+        >>> found = detector.explain(pa.table({"age": [35], "bmi": [55.0]})).counterfactual()
+        >>> for feature, place in found.changes.items():
+        ...     print(feature, place.lower, place.upper)
+        bmi 20.0 30.0
         """
         name = self.ranking(point)[0][0] if feature is None else feature
         if name not in self.features:
@@ -285,6 +317,13 @@ class Explanation:
         -------
         str
             The value.
+
+        Raises
+        ------
+        ValueError
+            If there is no such feature.
+        TypeError
+            If the explanation was pickled, which drops the model: call ``explain`` again.
         """
         source = self._source
         return value_text(source.model.domain, self.features.index(feature), source.values[point], given)
@@ -309,6 +348,27 @@ class Explanation:
         -------
         rich.table.Table
             The table.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such point.
+        TypeError
+            If the explanation was pickled, which drops the model: call ``explain`` again.
+
+        See Also
+        --------
+        dpoutlier.explanation_figure : The same as a picture.
+        counterfactual : What would make the point usual.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from dpoutlier import GridKNN
+        >>> twin = GridKNN({"age": (0, 100)}, k=2, bins=10).fit(pa.table({"age": [33, 35, 47]}))
+        >>> table = twin.explain(pa.table({"age": [97]})).to_table(name="patient 7")
+        >>> table.row_count  # a row for each feature; rich.print(table) shows them
+        1
         """
         from rich.table import Table  # noqa: PLC0415 - not everybody prints
         from rich.text import Text  # noqa: PLC0415
@@ -349,6 +409,13 @@ class Explanation:
         -------
         tuple of str
             The range or level, empty if there is none. For forests and marginals also the score there.
+
+        Raises
+        ------
+        ValueError
+            If there is no such feature.
+        TypeError
+            If the explanation was pickled, which drops the model: call ``explain`` again.
         """
         if self._cells is not None:
             places = self.region(point)
@@ -373,6 +440,13 @@ class Explanation:
         -------
         str
             The text.
+
+        Raises
+        ------
+        InvalidParameterError
+            If there is no such point.
+        TypeError
+            If the explanation was pickled, which drops the model: call ``explain`` again.
         """
         ranking = self.ranking(point)
         left = ranking[len(ranking) if top is None else top :]

@@ -67,6 +67,15 @@ def explanation_figure(
     Path
         The file that was written.
 
+    Raises
+    ------
+    MissingExtraError
+        If the extra ``dpoutlier[plots]`` is not installed. ``from dpoutlier import explanation_figure`` raises it already.
+    InvalidParameterError
+        If the file cannot be written there, or if the explanation has no points.
+    TypeError
+        If the explanation was pickled, which drops the model: call ``explain`` again.
+
     See Also
     --------
     Explanation.to_table : The same as a table.

@@ -47,6 +47,11 @@ class Bounds:
     leaked : bool
         Whether the bounds were taken from the reference rows, so that no guarantee holds.
 
+    Raises
+    ------
+    InvalidParameterError
+        If ``names`` is not a list of different texts. ``domain`` and ``fit`` check the numbers, when there is a table.
+
     See Also
     --------
     PrivateBounds : Bounds that the fit estimates with a part of epsilon.
@@ -98,6 +103,17 @@ class Bounds:
         ------
         InvalidParameterError
             If nothing, or something without meaning, was declared.
+
+        See Also
+        --------
+        from_file : Read bounds from a file.
+
+        Examples
+        --------
+        >>> from dpoutlier import Bounds
+        >>> declared = Bounds.of({"age": (0, 120)}, categories={"sex": ["f", "m"]}, missing=["age"])
+        >>> declared.names, declared.n_features
+        (('age', 'sex'), 2)
         """
         if features is None and categories is None:
             raise InvalidParameterError(f"features are required and were not given. {REMEDY}")
@@ -165,6 +181,20 @@ class Bounds:
         ------
         InvalidParameterError
             If the file does not exist or declares something without meaning.
+
+        See Also
+        --------
+        of : Make bounds from the arguments of a detector.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dpoutlier import Bounds
+        >>> path = Path(tempfile.mkdtemp()) / "features.toml"
+        >>> _ = path.write_text("features = {age = [0, 120], bmi = [10, 80]}")
+        >>> Bounds.from_file(path)
+        Bounds([0.0, 10.0], [120.0, 80.0], names=('age', 'bmi'))
         """
         return cls._of(path)
 

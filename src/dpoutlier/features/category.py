@@ -92,6 +92,12 @@ class Category:
     other : bool
         Whether there is a level for all other values.
 
+    Raises
+    ------
+    InvalidParameterError
+        If there are no levels, more than 10,000, or two equal ones; if they are not all of one kind; if one is not printable text
+        of 1 to 200 characters; or if ``ordered`` and ``other`` are both True.
+
     See Also
     --------
     Bounds : Ranges of numbers.
@@ -165,6 +171,13 @@ class Category:
         -------
         int or None
             Number of the level, from 0. None if the value is missing, or is not declared and there is no level for other values.
+
+        Examples
+        --------
+        >>> from dpoutlier import Category
+        >>> smoking = Category(["never", "former", "current"])
+        >>> smoking.code(" former "), smoking.code("a pipe"), smoking.code(None)
+        (1, 3, None)
         """
         text = text_of(value)
         if text is None or (self.numeric and text.lower() in NO_NUMBER):
@@ -198,6 +211,11 @@ class Category:
         -------
         Category
             The same category.
+
+        Raises
+        ------
+        InvalidParameterError
+            If the levels are not as ``to_json`` writes them.
         """
         levels: Sequence[Any] = content["levels"]
         found = cls(

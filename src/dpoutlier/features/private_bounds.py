@@ -44,6 +44,11 @@ class PrivateBounds:
     outer : pair of numbers, default=(-1e9, 1e9)
         Public range that the feature cannot leave, in the feature's unit. A narrower range gives better bounds.
 
+    Raises
+    ------
+    InvalidParameterError
+        If ``share`` is not between 0 and 1, or if ``outer`` is not a pair of finite numbers, the smaller one first.
+
     See Also
     --------
     Bounds : Bounds that are known.

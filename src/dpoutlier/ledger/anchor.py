@@ -21,7 +21,15 @@ BLOCK = 4096
 
 
 class Head(NamedTuple):
-    """The number and the hash of an entry."""
+    """The number and the hash of an entry. ``Ledger.verify`` returns that of the last one.
+
+    Attributes
+    ----------
+    number : int
+        Number of the entry, from 1.
+    hash : str
+        Its hash, 64 hexadecimal digits. It stands for all entries up to this one.
+    """
 
     number: int
     hash: str

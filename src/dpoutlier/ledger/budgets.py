@@ -41,17 +41,33 @@ def number_text(epsilon: Fraction, *, down: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may ever be spent on a data set, in one relation and one unit, both of which never change."""
+    """The most that may ever be spent on a data set, in one relation and one unit. It never changes.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the data set.
+    epsilon : Fraction or None
+        Largest sum of the epsilons of all fits. None for a part, which spends from the whole.
+    neighbours : Neighbours
+        Which two data sets are hard to distinguish.
+    unit : Unit
+        Who is protected: 'row' or 'person'.
+    rows_per_person : int or None
+        For the unit 'person': largest number of rows of one person, as declared. None: not declared, so every fit must identify
+        people.
+    person : str or None
+        For the unit 'person': column that identifies people. None: not declared, so each fit names its own.
+    part_of : str or None
+        The data set that this one is a part of.
+    """
 
     dataset: str
     epsilon: Fraction | None
-    """None for a part, which spends from the whole."""
     neighbours: Neighbours
     unit: Unit
     rows_per_person: int | None
-    """Of the unit person: the most rows that anyone has, as declared; None: not declared, so that fits must tell people apart."""
     person: str | None = None
-    """Of the unit person: the column that tells people apart; None: not declared, so that each fit names its own."""
     part_of: str | None = None
 
     @property
@@ -124,7 +140,23 @@ def _amount(text: str) -> Fraction:
 
 @dataclass
 class Spending:
-    """One reservation, and what came of it. It counts as spent from the first moment on."""
+    """One charge, and its release. It counts as spent from the first moment on. ``Ledger.spendings`` returns it.
+
+    Attributes
+    ----------
+    number : int
+        Number of the entry.
+    dataset : str
+        Name of the data set.
+    epsilon : Fraction
+        What it cost, in the relation and unit of the budget.
+    time : str
+        When it was charged, in ISO 8601 (UTC).
+    what : str
+        What was fitted or, for ``Ledger.charge``, the note.
+    release : str or None
+        SHA-256 of what was released. None: nothing that the ledger knows of, as after a crash.
+    """
 
     number: int
     dataset: str
@@ -132,34 +164,59 @@ class Spending:
     time: str
     what: str
     release: str | None = None
-    """What was released; None: nothing that the ledger knows of, as after a crash."""
 
 
 @dataclass(frozen=True)
 class Balance:
-    """How a budget stands."""
+    """How a budget stands. ``Ledger.balance`` returns it.
+
+    Attributes
+    ----------
+    budget : Budget
+        The budget as it was opened.
+    total : Fraction
+        Largest sum of the epsilons of all fits; of a part, that of the whole.
+    spent : Fraction
+        Sum of the epsilons of fits on the data set itself, plus the largest such sum among its parts.
+    left : Fraction
+        The most that one more fit may cost.
+    fits : int
+        Number of fits, with those on the parts.
+    unfinished : int
+        Number of fits without a release: still running, or crashed. They count as spent.
+    """
 
     budget: Budget
     total: Fraction
     spent: Fraction
-    """By fits on the data set itself, and the most by fits on any one of its parts."""
     left: Fraction
     fits: int
     unfinished: int
-    """Reservations without a release: fits under way, or crashed. They count as spent."""
 
 
 @dataclass(frozen=True)
 class AnchorChange:
-    """From when on another file was the anchor, and on whose word."""
+    """A change of the anchor. ``Ledger.anchor_changes`` returns it.
+
+    Attributes
+    ----------
+    number : int or None
+        Number of the entry. None: the next entry will record the change.
+    time : str or None
+        When it was changed, in ISO 8601 (UTC). None: it is not recorded yet.
+    old : str or None
+        The anchor before. None: there was none.
+    new : str
+        The anchor after.
+    how : {'moved', 'lost', 'override'}
+        'moved': the old anchor was there and agreed. 'lost': it was declared lost. 'override': another was given instead of it.
+    """
 
     number: int | None
-    """Of the entry; None: the next one that is written will record it."""
     time: str | None
     old: str | None
     new: str
     how: str
-    """"moved": the old one was there and agreed. "lost": it was declared lost. "override": another was given instead of it."""
 
 
 @dataclass

@@ -18,7 +18,21 @@ START = "0" * 64
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a ledger. ``body`` is JSON text, kept as it was hashed."""
+    """One entry of a ledger. ``Ledger.entries`` returns it.
+
+    Attributes
+    ----------
+    number : int
+        Number of the entry, from 1.
+    previous : str
+        Hash of the entry before it; 64 zeros for the first.
+    body : str
+        Content as JSON text, as it was hashed.
+    hash : str
+        Its hash, 64 hexadecimal digits.
+    content : dict
+        Content as data; ``kind`` is 'ledger', 'budget', 'reserve', 'commit' or 'anchor'.
+    """
 
     number: int
     previous: str

@@ -106,6 +106,22 @@ class Ledger:
             If the ledger exists already.
         LedgerError
             If the anchor exists already.
+        InvalidParameterError
+            If there is no such folder, or if the anchor is the same file as the ledger.
+
+        See Also
+        --------
+        open_budget : Open a budget for a data set.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dpoutlier import Ledger
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> ledger = Ledger.create(folder / "budget.ledger", anchor=folder / "budget.anchor")
+        >>> ledger.has_anchor(), ledger.datasets()
+        (True, [])
         """
         place = None if anchor is None else Path(anchor).absolute()
         if place is not None and place == Path(path).absolute():
@@ -139,7 +155,11 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger is damaged or is an old copy.
+            If there is no ledger, or it is damaged or an old copy.
+
+        See Also
+        --------
+        verify : Check the ledger against hashes that were noted elsewhere.
         """
         anchors = self._anchors(Book.of(read_entries(self.path)))
         entries = read_entries(self.path)  # after the anchor: an entry that is written meanwhile is in both, or here
@@ -154,6 +174,11 @@ class Ledger:
         -------
         list of str
             Their names.
+
+        Raises
+        ------
+        LedgerError
+            If there is no ledger, or it is damaged or an old copy.
         """
         return list(Book.of(self.entries()).budgets)
 
@@ -164,6 +189,11 @@ class Ledger:
         -------
         list of Balance
             One for each data set, as ``balance`` returns it.
+
+        Raises
+        ------
+        LedgerError
+            If there is no ledger, or it is damaged or an old copy.
         """
         book = Book.of(self.entries())
         return [book.balance(name) for name in book.budgets]
@@ -185,7 +215,9 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the data set has no budget.
+            If the data set has no budget; or if there is no ledger, or it is damaged or an old copy.
+        InvalidParameterError
+            If an argument has no meaning.
         """
         return Book.of(self.entries()).balance(checked_name(dataset=dataset))
 
@@ -201,6 +233,11 @@ class Ledger:
         -------
         list of Spending
             Each with ``number``, ``dataset``, ``epsilon``, ``time``, ``what`` and ``release``.
+
+        Raises
+        ------
+        LedgerError
+            If there is no ledger, or it is damaged or an old copy.
         """
         found = Book.of(self.entries()).spendings.values()
         return [one for one in found if dataset is None or one.dataset == dataset]
@@ -212,6 +249,11 @@ class Ledger:
         -------
         list of AnchorChange
             Each with ``old``, ``new`` and ``how``. The last may be the argument ``anchor``, if no entry has recorded it yet.
+
+        Raises
+        ------
+        LedgerError
+            If there is no ledger, or it is damaged or an old copy.
         """
         book = Book.of(self.entries())
         given = self._override(book)
@@ -275,7 +317,22 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger is damaged, is an old copy, or is not the one that was charged.
+            If the ledger is absent or damaged, is an old copy, or is not the one that was charged.
+
+        See Also
+        --------
+        check_paid : Check that a receipt paid for a release.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dpoutlier import Ledger
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
+        >>> noted = ledger.verify().hash
+        >>> ledger.open_budget("patients", epsilon=1)
+        >>> ledger.verify(head=noted).number
+        2
         """
         entries = self.entries()
         book = Book.of(entries)
@@ -365,7 +422,26 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the data set has a budget already, or the whole has none.
+            If the data set has a budget already, or the whole has none or is itself a part; or if there is no ledger, or it is
+            damaged or an old copy.
+        InvalidParameterError
+            If an argument has no meaning, or if arguments do not go together: a part has no ``epsilon``, and the unit 'row' has no
+            ``rows_per_person`` or ``person``.
+
+        See Also
+        --------
+        balance : What is spent and left.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dpoutlier import Ledger
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
+        >>> ledger.open_budget("patients", epsilon="1/2", unit="person", rows_per_person=3)
+        >>> ledger.open_budget("patients of 2020", part_of="patients")
+        >>> ledger.balance("patients of 2020").left
+        Fraction(1, 2)
         """
         content = check_budget(
             dataset,
@@ -402,6 +478,11 @@ class Ledger:
         -------
         bool
             Whether an anchor was given, or the ledger names one.
+
+        Raises
+        ------
+        LedgerError
+            If there is no ledger, or it is damaged or an old copy.
         """
         return self.anchor is not None or Book.of(self.entries()).anchor is not None
 
@@ -424,6 +505,11 @@ class Ledger:
         ------
         BudgetExceededError
             If the budget does not cover the fit.
+        LedgerError
+            If the data set has no budget, or the fit has no price in its unit; or if there is no ledger, or it is damaged or an old
+            copy.
+        InvalidParameterError
+            If an argument has no meaning.
         """
         book = Book.of(self.entries())
         cost = cost_of(guarantee, book.budget(checked_name(dataset=dataset)))
@@ -453,6 +539,11 @@ class Ledger:
         ------
         BudgetExceededError
             If the budget does not cover the fit. Nothing is charged then.
+        LedgerError
+            If the data set has no budget, or the fit has no price in its unit; or if there is no ledger, or it is damaged, an old
+            copy, or cannot be written.
+        InvalidParameterError
+            If an argument has no meaning.
         """  # (P10)
         dataset = checked_name(dataset=dataset)
         with self._appending() as appending:
@@ -489,7 +580,8 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If there is no such charge, or its release was noted before.
+            If there is no such charge, or its release was noted before; or if there is no ledger, or it is damaged, an old copy, or
+            cannot be written.
         """
         with self._appending() as appending:
             book = Book.of(appending.entries)
@@ -516,7 +608,21 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the data set has no budget.
+            If the data set has no budget, or is a part of one with the relation 'replace-one'; or if there is no ledger, or it is
+            damaged, an old copy, or cannot be written.
+        InvalidParameterError
+            If ``epsilon`` is not positive and finite, or if ``note`` is empty or longer than 200 characters.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from dpoutlier import Ledger
+        >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "budget.ledger")
+        >>> ledger.open_budget("patients", epsilon=1)
+        >>> ledger.charge("patients", 0.25, "table of counts in the report of 2020")
+        >>> ledger.balance("patients").left
+        Fraction(3, 4)
         """
         cost = as_epsilon(epsilon)
         if cost is None:
@@ -556,7 +662,10 @@ class Ledger:
         Raises
         ------
         LedgerError
-            If the ledger does not agree with the old anchor, or the new anchor exists already.
+            If the ledger does not agree with the old anchor, or the new anchor exists already; or if there is no ledger, or it is
+            damaged or cannot be written.
+        InvalidParameterError
+            If there is no such folder.
         """
         place = Path(anchor).absolute()
         with new_anchor(place, self.path), self._appending(lost=bool(lost)) as appending:

@@ -14,6 +14,16 @@ def release_id(model: Model) -> str:
     """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.
 
     What goes in is fixed for ever: merged models keep the ids of their parts, and must know them again.
+
+    Parameters
+    ----------
+    model : Model
+        The released model: ``model_`` of a fitted detector.
+
+    Returns
+    -------
+    str
+        The id, 64 hexadecimal digits, as ``Ledger.commit`` and ``Ledger.check_paid`` take it.
     """
     description = {
         "names": model.domain.names,

@@ -128,7 +128,8 @@ class PrivacyStatement:
     References
     ----------
     .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
-    .. [2] The paper, Theorem 1 (composition and post-processing) and Theorem 2.
+    .. [2] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Theorem 1 (composition and post-processing) and Theorem 2.
 
     Examples
     --------

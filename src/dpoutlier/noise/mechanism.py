@@ -17,12 +17,20 @@ __all__ = ["Cost", "Mechanism", "Noise", "Sensitivity"]
 
 
 class Sensitivity(NamedTuple):
-    """How far neighbours can move a vector of counts. Its squared L2 change is at most ``l1 * largest``."""
+    """How far neighbours can move a vector of counts. ``Guarantee.sensitivity`` returns it.
+
+    The squared L2 norm of the change is at most ``l1 * largest``.
+
+    Attributes
+    ----------
+    l1 : int
+        Largest sum of the changes of all counts, in rows.
+    largest : int
+        The most that one count changes, in rows.
+    """
 
     l1: int
-    """Sum of the changes of all counts, in rows."""
     largest: int = 1
-    """The most that one count changes, in rows."""
 
 
 class Cost(NamedTuple):

@@ -38,7 +38,8 @@ class Neighbours(StrEnum):
     References
     ----------
     .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
-    .. [2] The paper, Definition 1 (eq. 3).
+    .. [2] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Definition 1 (eq. 3).
 
     Examples
     --------
@@ -164,6 +165,11 @@ class Guarantee:
     person : str, default=None
         Column that identifies people, if rows past ``rows_per_person`` were left out. None if the custodian declared the limit.
 
+    Raises
+    ------
+    InvalidParameterError
+        If ``neighbours``, ``rows_per_person`` or ``delta`` is out of range.
+
     See Also
     --------
     PrivacyStatement : The guarantee with its conditions, as a page to print.
@@ -171,7 +177,8 @@ class Guarantee:
     References
     ----------
     .. [1] C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in private data analysis", TCC 2006.
-    .. [2] The paper, Definition 1 (eq. 3) and Theorem 1.
+    .. [2] J. Rauch, I. E. Olatunji and M. Khosla, "Achieving differential privacy for k-nearest neighbors based outlier detection
+       by data partitioning", arXiv:2104.07938, Definition 1 (eq. 3) and Theorem 1.
 
     Examples
     --------

@@ -30,16 +30,26 @@ def checked_name(**named: Any) -> str:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A reservation as it stands in a ledger. In a model file it is an anchor: a ledger without this entry is an old copy."""
+    """Where in a ledger a fit was charged. ``Ledger.reserve`` returns it.
+
+    A model file holds it and so is an anchor: a ledger without this entry is an old copy.
+
+    Attributes
+    ----------
+    ledger : str
+        Id of the ledger, 32 hexadecimal digits.
+    dataset : str
+        Name of the data set that was charged.
+    entry : int
+        Number of the entry.
+    head : str
+        Hash of the entry, 64 hexadecimal digits.
+    """
 
     ledger: str
-    """The ledger's own id, 32 hexadecimal digits."""
     dataset: str
-    """The declared name that was charged."""
     entry: int
-    """The number of the reservation."""
     head: str
-    """Its hash, 64 hexadecimal digits."""
 
     def __post_init__(self) -> None:
         checked_name(dataset=self.dataset)

@@ -25,7 +25,7 @@ CHUNK = 2**14  # points at a time
 
 @dataclass(frozen=True)
 class CountIntervals:
-    """Intervals for the true number of reference rows around each point.
+    r"""Intervals for the true number of reference rows around each point.
 
     The method ``count_intervals`` of a fitted detector returns it. It reads released counts only and has no privacy cost.
     Arrays have the shape (n_points, cells_per_row). A column is the point's cell in a grid (or the region around it), its leaf
@@ -50,6 +50,19 @@ class CountIntervals:
     See Also
     --------
     DPForest.count_intervals : Compute the intervals.
+
+    Notes
+    -----
+    An interval reaches t rows to both sides of the noisy count, and its ends are cut at 0. Here t is the least whole number with
+    :math:`P(|Z| \le t) \ge` ``level``, and Z is the noise of these cells together. For one draw of discrete Laplace noise with
+    scale s [1]_, :math:`P(|Z| \le t) = 1 - 2 a^{t+1} / (1 + a)` with :math:`a = \exp(-1 / s)`. For several draws, in regions and
+    in merged models, the probability follows from the characteristic function of Z: see ``dpoutlier/noise/interval.py``.
+    A cell that sparse counts do not list had a noisy count below their threshold: its interval is from 0 to the threshold - 1 + t.
+
+    References
+    ----------
+    .. [1] S. Inusah and T. J. Kozubowski, "A discrete analogue of the Laplace distribution", Journal of Statistical Planning and
+       Inference 136(3), 2006.
 
     Examples
     --------

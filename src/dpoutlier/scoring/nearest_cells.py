@@ -37,15 +37,25 @@ MAX_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance f
 
 @dataclass(frozen=True)
 class Walks:
-    """How each point's walk went."""
+    """How each point's walk went. The method ``walk`` of a fitted detector returns it.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_points,)
+        The outlier scores.
+    gathered : ndarray of shape (n_points,)
+        Noisy rows gathered. They may be negative.
+    visited : ndarray of int of shape (n_points,)
+        Cells visited. Empty cells without noise, as with exact and sparse counts, are not visited and not counted.
+    status : ndarray of int of shape (n_points,)
+        0: k rows were gathered. 1: no cells were left within ``max_depth``. 2: ``max_cells`` ended the walk; never with exact and
+        sparse counts.
+    """
 
     scores: NDArray[np.float64]
     gathered: NDArray[np.float64]
-    """Noisy rows gathered."""
     visited: NDArray[np.int64]
-    """Cells visited. Where empty cells have no noise (exact and sparse counts) they are not looked at, and not counted here."""
     status: NDArray[np.int64]
-    """0: k rows gathered; 1: no cells left within ``max_depth``; 2: stopped by ``max_cells``, never for exact and sparse counts."""
 
 
 @dataclass(frozen=True)

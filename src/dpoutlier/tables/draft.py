@@ -57,18 +57,55 @@ RANGE, LEVELS = "[lower, upper]", '{levels = ["...", "..."]}'
 
 
 class Drafted(NamedTuple):
-    """One column in a draft."""
+    """One column in a draft.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    kind : {'number', 'text', 'truth', 'date', 'other', 'unknown'}
+        What its values are.
+    entry : str
+        The range or the levels in TOML; if it is not active, what they might look like.
+    active : bool
+        Whether it is a feature of the draft. If not, its line is a comment.
+    why : str
+        Remark behind the entry.
+    """
 
     name: str
     kind: str
     entry: str
-    """In TOML; where it is not active, what it might look like."""
     active: bool
     why: str
 
 
 def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str = "seen") -> str:
-    """The text of a features file; see :func:`drafted`."""
+    """Draft a features file from a *public* sample, or from a schema.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or pyarrow.Schema
+        A public sample, never the reference rows; or a schema, of which no value is known.
+    source : str, default='a table'
+        What the text calls the sample.
+    missing : {'seen', 'all', 'none'}, default='seen'
+        Which features have a cell for missing values: those with missing values in the sample, all, or none.
+
+    Returns
+    -------
+    str
+        Text of a features file in TOML, to be read and corrected. ``Bounds.from_file`` reads it.
+
+    Raises
+    ------
+    InvalidParameterError
+        If ``table`` is no such object, if it has no columns or two of the same name, or if ``missing`` is something else.
+
+    See Also
+    --------
+    drafted : The same as data, column by column.
+    """
     import pyarrow as pa  # noqa: PLC0415 - slow to import
 
     return to_toml(drafted(table, missing=missing), source, from_schema=isinstance(table, pa.Schema))
@@ -80,8 +117,14 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
     Parameters
     ----------
     table : pyarrow.Table or pyarrow.Schema
-    missing : {"seen", "all", "none"}
-        Which features have a cell for missing values: those that miss some in the sample, all, or none.
+        A public sample, never the reference rows; or a schema.
+    missing : {'seen', 'all', 'none'}, default='seen'
+        Which features have a cell for missing values: those with missing values in the sample, all, or none.
+
+    Returns
+    -------
+    list of Drafted
+        One for each column, in their order.
 
     Examples
     --------
