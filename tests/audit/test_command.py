@@ -34,7 +34,7 @@ def config(tmp_path):
 
 @pytest.mark.slow
 def test_a_configuration_is_audited_and_reported(config, tmp_path):
-    result = run(config, "--out", tmp_path / "out", "--runs", 300, "--quick", "--jobs", 1, "--seed", 5)
+    result = run(config, "--out", tmp_path / "out", "--runs", 300, "--quick", "--n-jobs", 1, "--seed", 5)
     assert result.exit_code == 0, result.output
     assert "No claim is refuted by any of 12 audits" in result.output
     with (tmp_path / "out" / "audit.csv").open() as stream:
@@ -60,7 +60,7 @@ def test_the_seed_repeats_an_audit_and_processes_do_not_matter(config, tmp_path)
     outputs = []
     config.write_text(GRID.replace("[0.5, 2]", "2"))
     for jobs in (1, 2):  # so many runs that they are dealt in several parts
-        result = run(config, "--out", tmp_path / str(jobs), "--runs", 2500, "--quick", "--jobs", jobs, "--seed", 6)
+        result = run(config, "--out", tmp_path / str(jobs), "--runs", 2500, "--quick", "--n-jobs", jobs, "--seed", 6)
         assert result.exit_code == 0, result.output
         outputs.append((tmp_path / str(jobs) / "audit.csv").read_text())
     assert outputs[0] == outputs[1]
@@ -72,7 +72,7 @@ def test_a_broken_mechanism_is_refuted_and_told(config, tmp_path, monkeypatch):
         return draw(DiscreteLaplace(2 * law.rate), n, source)
 
     monkeypatch.setattr(DiscreteLaplace, "draw", half)
-    result = run(config, "--out", tmp_path / "out", "--runs", 100, "--quick", "--jobs", 1, "--seed", 5)
+    result = run(config, "--out", tmp_path / "out", "--runs", 100, "--quick", "--n-jobs", 1, "--seed", 5)
     assert result.exit_code == 3
     assert "REFUTED" in result.output
     assert "refute the claim" in (tmp_path / "out" / "audit.html").read_text()
@@ -189,7 +189,7 @@ def test_the_examples_of_the_docs_can_be_audited(name):
 def test_odd_configurations_are_audited_all_the_same(text, tmp_path):
     """One cell, which no row can leave; a column of people by a usual name; more cells than a dense model may have."""
     (tmp_path / "a.toml").write_text(f'detector = "grid"\nepsilon = 1\nk = 1\n{text}\n')
-    result = run(tmp_path / "a.toml", "--out", tmp_path / "out", "--runs", 100, "--quick", "--jobs", 1, "--seed", 1)
+    result = run(tmp_path / "a.toml", "--out", tmp_path / "out", "--runs", 100, "--quick", "--n-jobs", 1, "--seed", 1)
     assert result.exit_code == 0, result.output
     assert "No claim is refuted" in " ".join(result.output.split())
     assert "0.000" in result.output or "bins = 1\n" not in text
@@ -197,7 +197,7 @@ def test_odd_configurations_are_audited_all_the_same(text, tmp_path):
 
 
 def test_bad_options_are_refused(config, tmp_path):
-    assert "--jobs" in run(config, "--jobs", 0).output
+    assert "--n-jobs must" in run(config, "--n-jobs", 0).output
     for out in (config, config / "below"):
         result = run(config, "--out", out)
         assert "--out" in result.output
