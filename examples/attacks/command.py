@@ -29,7 +29,7 @@ class Finding(NamedTuple):
     verdict: str
 
 
-AS_PROMISED, TOO_MUCH, NO_TEETH = "as promised", "REFUTED: more than permitted", "BLIND: the mistake is not found"
+AS_PROMISED, TOO_MUCH, NO_POWER = "as promised", "REFUTED: more than permitted", "BLIND: the mistake is not found"
 
 
 def verdict(ours, broken, bound):
@@ -39,7 +39,7 @@ def verdict(ours, broken, bound):
     """
     if any(found.surely > permitted for found, permitted in ours):
         return TOO_MUCH
-    return AS_PROMISED if broken > bound else NO_TEETH
+    return AS_PROMISED if broken > bound else NO_POWER
 
 
 def seed_of(text):

@@ -163,7 +163,7 @@ def test_a_worst_case_of_too_many_rows_is_refused(tmp_path):
 
 
 def test_an_audit_that_saw_nothing_says_so(tmp_path):
-    findings = [finding(bound=0.0, certain=0.0, expects_teeth=False), finding(claimed=2.0, expects_teeth=False)]
+    findings = [finding(bound=0.0, certain=0.0, expects_power=False), finding(claimed=2.0, expects_power=False)]
     assert "at epsilon 1 nothing was seen at all" in verdict(findings)
     assert "nothing was seen" not in verdict(findings[1:])
     page = write_audit(findings, tmp_path, "Noise made up", 60, {"a": "a grid"}).read_text()
@@ -177,7 +177,9 @@ def test_the_examples_of_the_docs_can_be_audited(name):
     path = Path(__file__).parents[2] / "docs" / "examples" / name
     configuration, epsilons = configuration_of_file(path)
     for epsilon in epsilons:
-        case = Case("example", configuration.with_epsilon(epsilon), configuration.with_epsilon(epsilon), teeth=False)
+        case = Case(
+            "example", configuration.with_epsilon(epsilon), configuration.with_epsilon(epsilon), has_power=False
+        )
         found = run_audit([case], Effort(most_runs=20, most_elsewhere=20, most_coins=10), seed=1)
         assert {one.channel for one in found} == {"counts", "scores", "file"}
 
@@ -220,13 +222,13 @@ def finding(**changed):
         "bound": 0.9,
         "certain": 0.8,
         "trials": 10,
-        "expects_teeth": True,
+        "expects_power": True,
         "event": "",
     }
     return Finding(**{**first, **changed})
 
 
-def test_teeth_are_expected_of_sharp_audits_of_some_cases_between_two_epsilons():
+def test_power_is_expected_of_sharp_audits_of_some_cases_between_two_epsilons():
     for label, epsilon, sharp, expected in (
         ("grid", 1.0, True, True),
         ("grid", 1.0, False, False),
@@ -236,7 +238,7 @@ def test_teeth_are_expected_of_sharp_audits_of_some_cases_between_two_epsilons()
     ):
         case = next(case for case in standard_cases((epsilon,)) if case.label == label)
         found = Finding.of(case, "one run", "counts", (0.5, 0.4), 70, "an event", sharp=sharp)
-        assert found.expects_teeth is expected
+        assert found.expects_power is expected
         assert (found.bound, found.certain, found.trials, found.claimed) == (0.5, 0.4, 70, epsilon)
 
 
@@ -248,9 +250,9 @@ def test_the_table_tells_what_is_refuted():
 def test_a_claim_is_refuted_by_the_certain_bound_only():
     assert not finding(bound=1.2, certain=0.99).refuted
     assert finding(bound=1.2, certain=1.01).refuted
-    assert finding(bound=0.49).toothless
-    assert not finding(bound=0.5).toothless
-    assert not finding(bound=0.1, expects_teeth=False).toothless
+    assert finding(bound=0.49).without_power
+    assert not finding(bound=0.5).without_power
+    assert not finding(bound=0.1, expects_power=False).without_power
 
 
 def test_the_report_shows_the_sharpest_bound_of_each_case_and_marks_what_is_refuted(tmp_path):

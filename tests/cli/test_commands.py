@@ -62,7 +62,7 @@ KINDS = {
 def test_fit_score_inspect_as_the_readme_says(folder):
     output = run(*GRID)
     assert "Privacy statement" in output
-    assert "number of rows" in output  # bought
+    assert "number of rows" in output  # estimated with epsilon
     assert "Wrote model.dpo" in output
     output = run("score", "model.dpo", "points.csv", "-o", "scores.csv", "--threshold", "0.3")
     assert "4 most outlying of 4 points" in output
@@ -135,7 +135,7 @@ def test_every_option_of_a_forest_arrives(folder):
     assert "log-counts" in output
 
 
-def test_marginals_and_a_bought_forest(folder):
+def test_marginals_and_a_forest_with_estimated_rows(folder):
     run(*FIT, "--detector", "marginals", "--bins", "4,7")
     assert load("model.dpo").model_.partition.bins == (4, 7)
     assert "number of rows 0.025" in run(*FIT, "--detector", "forest", "--force")  # 5 % of epsilon
@@ -276,7 +276,9 @@ def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypat
     shares = [int(share) for share in re.findall(r"(\d+)%", shown)]
     ends = [i for i, share in enumerate(shares) if share == 100]
     assert any(0 < share < 100 for share in shares[: ends[0]])
-    assert any(0 < share < 100 for share in shares[ends[0] :])  # the second pass, after the number of rows was bought
+    assert any(
+        0 < share < 100 for share in shares[ends[0] :]
+    )  # the second pass, after the number of rows was estimated
     assert "reading and counting" in shown
     numbers = {int(number) for number in re.findall(r"\d+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown))}
     assert max(numbers) <= 100
@@ -295,7 +297,7 @@ def test_without_a_terminal_nothing_is_shown(folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_threshold_bought_at_the_fit_can_be_moved(folder):
+def test_a_threshold_estimated_at_the_fit_can_be_moved(folder):
     run(*FIT, "--target-fpr", "0.1")
     assert "prediction" in run("score", "model.dpo", "points.csv")
     run("score", "model.dpo", "points.csv", "--target-fpr", "0.3")

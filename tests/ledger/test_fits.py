@@ -71,7 +71,7 @@ def test_every_private_detector_is_charged_and_its_model_tells_where(ledger, tmp
     )
 
 
-def test_all_that_a_fit_buys_is_charged(ledger):
+def test_everything_a_fit_releases_is_charged(ledger):
     """Bounds, the number of rows and a threshold are parts of epsilon, and the ledger is told of the whole."""
     everything = {
         "n_rows_hint": "estimate",

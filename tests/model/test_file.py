@@ -28,7 +28,7 @@ KEPT = {
     *("k", "weighted", "distance", "max_depth", "max_cells", "exhausted"),
     *("target_fpr", "threshold_share", "rows_per_person", "subspace", "tree_seed"),
 }
-PUBLIC = {"dense", "bought", "sparse", "forest", "bought forest", "marginals"}
+PUBLIC = {"dense", "private rows", "sparse", "forest", "private rows forest", "marginals"}
 
 
 @quiet
@@ -48,7 +48,7 @@ def test_a_loaded_model_is_the_model_that_was_saved(name, tmp_path):
         assert getattr(estimator, argument) == getattr(detector, argument)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert estimator.fit(ROWS).model_.partition == detector.model_.partition or name == "bought"
+        assert estimator.fit(ROWS).model_.partition == detector.model_.partition or name == "private rows"
     again = loaded.save(tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 

@@ -297,8 +297,8 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
         load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
 
 
-def test_a_bought_number_of_rows_is_checked(tmp_path):
-    path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
+def test_a_private_number_of_rows_is_checked(tmp_path):
+    path = VARIANTS["private rows"].fit(ROWS).save(tmp_path / "m")
     for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
         with pytest.raises(ModelFileError, match="not estimated as this format does"):
             load(rewritten(path, tmp_path / "forged.dpo", change=change))

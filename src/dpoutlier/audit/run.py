@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.audit.cases import TEETH, Case
+from dpoutlier.audit.cases import EPSILONS_WITH_POWER, Case
 from dpoutlier.audit.confidence import attainable, attainable_by_guesses
 from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
@@ -191,7 +191,7 @@ def _effort_of_a_fit(case: Case) -> float:
 
 def _asked(case: Case) -> bool:
     """Whether half of epsilon is to be seen."""
-    return case.teeth and TEETH[0] <= case.epsilon <= TEETH[1]
+    return case.has_power and EPSILONS_WITH_POWER[0] <= case.epsilon <= EPSILONS_WITH_POWER[1]
 
 
 def _changed(case: Case) -> int:

@@ -95,7 +95,7 @@ def _cases(config: Path | None) -> "list[Case]":
         return list(standard_cases())
     configuration, epsilons = configuration_of_file(config)
     found: list[Any] = [configuration.with_epsilon(epsilon) for epsilon in epsilons]
-    return [Case(config.name, one, one, teeth=False) for one in found]
+    return [Case(config.name, one, one, has_power=False) for one in found]
 
 
 def _table(findings: "list[Finding]") -> "Table":

@@ -52,7 +52,7 @@ BUGS = [
         old="self.guarantee",
         new="replace(self.guarantee, epsilon=self.cost_of_counts.epsilon)",
         top=("from dataclasses import replace",),
-        caught_by=f"{LEDGER_FITS}::test_all_that_a_fit_buys_is_charged",
+        caught_by=f"{LEDGER_FITS}::test_everything_a_fit_releases_is_charged",
         seen="A budget manager for advertisements could leave out the charge to one of its buckets.",
         source="world-federation-of-advertisers/cross-media-measurement#2209",
     ),
