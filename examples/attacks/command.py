@@ -33,7 +33,7 @@ AS_PROMISED, TOO_MUCH, NO_POWER = "as promised", "REFUTED: more than permitted",
 
 
 def verdict(ours, broken, bound):
-    """Of (guesses, what is permitted) of the library, and of the share that the mistake surely gives beside its bound.
+    """The verdict on (guesses, what is permitted) of the library, and on the share that the mistake surely gives beside its bound.
 
     The library must be compatible with the bound, and the mistake above it: else the attack could not have seen one here.
     """

@@ -157,7 +157,7 @@ def test_a_walk_that_ends_in_nothing_adds_one_edge_for_each_feature():
 @settings(max_examples=150, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1))
 def test_the_usual_cell_is_the_nearest_of_those_that_score_least(listed, drawn, rule, seed):
-    """Of all cells within reach, fewer than a thousand here: the first with the least score, if that is less."""
+    """The first cell with the least score within reach (fewer than a thousand cells here), if that is less."""
     bins, axes, points = drawn
     grid = Grid(tuple(bins), plain([Axis(*axis) for axis in axes]))
     counts = np.random.default_rng(seed).integers(-2, 5, grid.n_cells)

@@ -36,7 +36,7 @@ def saved_secret(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def saved_merge(tmp_path_factory):
-    """Of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
+    """A merge of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
     named = {"features": NAMES, "n_trees": 3, "depth": 6}
     plain, threshold = DPForest("1/3", **named), DPForest("1/2", target_fpr=0.1, **named)
     fits = [plain.fit(ROWS), threshold.fit(ROWS), DPForest(1, **named).fit(ROWS)]

@@ -28,11 +28,11 @@ FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
 FEW_CELLS, MIN_RUNS = 4096, 100
 """Where a dense model has more cells, as many times fewer fits are made, but not fewer than this."""
 AIM, ENOUGH = 0.78, 0.74
-"""Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is hardly ever
-missed by chance: it is some four times the spread of the bound away."""
+"""Shares of epsilon. There are as many runs as are needed to expect a bound of the first share. From the second share on, a bound
+hardly ever misses half of epsilon by chance: that is about four times its spread away."""
 CHUNK = FEWEST
 COSTS = {COUNTS: 0.4, SCORES: 0.2, FILE: 1.6}
-"""Of looking once through a channel, in milliseconds, roughly: for the progress bar."""
+"""Rough time to look once through a channel, in milliseconds, for the progress bar."""
 
 Watch = Callable[[str, float, float], None]
 

@@ -73,7 +73,7 @@ def noise_of(law: DiscreteLaplace) -> int:
 
 
 def _version_of_noise(prf: Any, sampler: Any) -> int:
-    """Of the noise that a file names; a file keeps its own for ever."""
+    """Version of the noise that a file names. A file keeps its own for ever."""
     named = [version for version, names in NOISE.items() if names == (prf, sampler)]
     if not named:
         raise ModelFileError(

@@ -86,7 +86,7 @@ class Explained:
     values: NDArray[np.float64]
     """Level i of a category is ``i + 1/2``."""
     cells: NDArray[np.int64] | None = None
-    """Of a grid: the cells of the nearest regions that would be usual; -1 where there is none."""
+    """Grid: the cells of the nearest usual regions; -1 if there is none."""
     k: int | None = None
 
 

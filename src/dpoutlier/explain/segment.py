@@ -18,5 +18,5 @@ class Stretch(NamedTuple):
 
     @classmethod
     def of_cell(cls, cell: int, bins: int) -> Stretch:
-        """Of a cell of a grid: one of the equal bins, or past them the cell for missing values."""
+        """The segment of a cell of a grid: one of the equal bins, or the cell for missing values after them."""
         return cls(Fraction(cell, bins), Fraction(cell + 1, bins), missing=cell == bins)

@@ -119,7 +119,7 @@ class Domain:
         return None if self.categories is None else self.categories[j]
 
     def outer_range(self, j: int) -> Pair | None:
-        """Of a feature with private bounds."""
+        """The outer range of a feature with private bounds, else None."""
         return None if self.outer is None else self.outer[j]
 
     def has_missing_cell(self, j: int) -> bool:

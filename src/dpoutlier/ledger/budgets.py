@@ -49,9 +49,9 @@ class Budget:
     neighbours: Neighbours
     unit: Unit
     rows_per_person: int | None
-    """Of the unit person: the most rows that anyone has, as declared; None: not declared, so that fits must tell people apart."""
+    """Unit person: declared largest number of rows of one person. None: not declared, so every fit must identify people."""
     person: str | None = None
-    """Of the unit person: the column that tells people apart; None: not declared, so that each fit names its own."""
+    """Unit person: column that identifies people. None: not declared, so each fit names its own."""
     part_of: str | None = None
 
     @property
@@ -150,7 +150,7 @@ class AnchorChange:
     """From when on another file was the anchor, and on whose word."""
 
     number: int | None
-    """Of the entry; None: the next one that is written will record it."""
+    """Number of the entry. None: the next entry will record the change."""
     time: str | None
     old: str | None
     new: str
@@ -167,7 +167,7 @@ class Book:
     budgets: dict[str, Budget] = field(default_factory=dict)
     spendings: dict[int, Spending] = field(default_factory=dict)
     sums: dict[str, Fraction] = field(default_factory=dict)
-    """Of the charges to each data set itself."""
+    """Sum of the charges to each data set itself."""
     anchor_changes: list[AnchorChange] = field(default_factory=list)
 
     @classmethod

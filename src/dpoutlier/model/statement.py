@@ -369,5 +369,5 @@ def _cells(n: int) -> str:
 
 @cache
 def _version(package: str) -> str:
-    """Of an installed package: looked up once, since that takes as long as all the rest of a statement."""
+    """Version of an installed package. It is looked up once, since that takes as long as all the rest of a statement."""
     return metadata.version(package)
