@@ -369,7 +369,7 @@ def test_an_interval_covers_the_true_difference():
 
 def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
     fitted = DPGridKNN(0.25, features=(0, 1), bins=timing.BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
-    pairs, ids = timing.pairs_of_holders(fitted.model_.counts.law), cell_ids(range(timing.CELLS))
+    pairs, ids = timing.pairs_of_counts(fitted.model_.counts.law), cell_ids(range(timing.CELLS))
     assert len(pairs) > 20
     points = np.random.default_rng(6).random((50, 2))
     for number, pair in enumerate(pairs):

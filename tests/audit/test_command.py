@@ -67,7 +67,7 @@ def test_the_seed_repeats_an_audit_and_processes_do_not_matter(config, tmp_path)
 
 
 @pytest.mark.slow
-def test_a_broken_mechanism_is_refuted_and_told(config, tmp_path, monkeypatch):
+def test_a_broken_mechanism_is_refuted_and_reported(config, tmp_path, monkeypatch):
     def half(law, n, source, draw=DiscreteLaplace.draw):
         return draw(DiscreteLaplace(2 * law.rate), n, source)
 
@@ -142,15 +142,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), BAD.values(), ids=BAD)
-def test_a_bad_configuration_is_refused_with_a_reason(text, told, tmp_path):
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD)
+def test_a_bad_configuration_is_refused_with_a_reason(text, reason, tmp_path):
     path = tmp_path / "a.toml"
     path.write_text(text)
-    with pytest.raises(InvalidParameterError, match=told):
+    with pytest.raises(InvalidParameterError, match=reason):
         configuration_of_file(path)
     result = run(path, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert told in " ".join(result.output.split())
+    assert reason in " ".join(result.output.split())
     assert not (tmp_path / "out").exists()
 
 

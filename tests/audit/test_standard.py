@@ -18,7 +18,7 @@ def names(cases):
 AT_ONE = list(standard_cases((1.0,)))
 
 
-def test_the_standard_cases_are_every_detector_relation_and_holder():
+def test_the_standard_cases_are_every_detector_relation_and_kind_of_counts():
     cases = list(standard_cases())
     found = {(case.detector, case.neighbours, case.counts) for case in cases}
     relations = ("add-or-remove-one", "replace-one")

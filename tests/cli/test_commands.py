@@ -444,7 +444,7 @@ def test_bad_points_are_shown_and_nothing_is_written(folder, points, message):
     assert not (folder / "out.csv").exists()
 
 
-def test_existing_scores_are_kept_unless_told(folder):
+def test_existing_scores_are_kept_without_force(folder):
     run(*FIT)
     (folder / "out.csv").write_text("mine")
     assert "--force" in run("score", "model.dpo", "points.csv", "-o", "out.csv", code=2)

@@ -112,7 +112,7 @@ def kinds_of_counts(grid, seed):
 @pytest.mark.parametrize("kind", ["keyed", "sparse", "exact"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("times", "max_depth"), [(1, None), (12, 4)])
-def test_every_holder_is_explained_by_its_own_counts(kind, weighted, times, max_depth):
+def test_every_kind_of_counts_is_explained_by_its_own_counts(kind, weighted, times, max_depth):
     """With 36 features the ids of cells need two words."""
     axes = (Axis(), Axis(5, unordered=True), Axis(missing=True)) * times
     grid, rng = Grid((5, 5, 4) * times, axes), np.random.default_rng(1)

@@ -199,7 +199,7 @@ def test_a_file_of_the_first_noise_gives_the_scores_that_it_gave_when_it_was_wri
     assert (again.outlier_scores(points) == loaded.outlier_scores(points)).all()
 
 
-def test_an_existing_file_is_kept_unless_told(tmp_path):
+def test_an_existing_file_is_kept_without_force(tmp_path):
     detector = VARIANTS["dense"].fit(ROWS)
     path = detector.save(tmp_path / "model")
     before = path.read_bytes()

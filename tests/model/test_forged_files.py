@@ -202,7 +202,7 @@ def estimated_for_too_little(parts):
         (at("merged", "people", value="overlapping"), "epsilon of the model file is not that of its parts together"),
         (at("guarantee", "epsilon", value="1/3"), "epsilon of the model file is not that of its parts together"),
         (at("guarantee", "epsilon", value="11/6"), "epsilon of the model file is not that of its parts together"),
-        (at("merged", "people", value="strangers"), "not a model file"),
+        (at("merged", "people", value="other"), "not a model file"),
         (at("merged", value=None), "not a model file"),
         (at("merged", "parts", value=[]), "not a model file"),
         (at("merged", "parts", value=[{}] * 1001), "more parts than this format knows"),

@@ -23,7 +23,7 @@ BUGS = [
         old="own is not None and ...",
         new="own is None",
         caught_by="tests/ledger/test_overrides.py::"
-        "test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        "test_an_old_copy_under_another_anchor_is_recorded_and_still_detected",
     ),
     PlantedBug(
         name="budget share not charged",
@@ -192,7 +192,7 @@ BUGS = [
             ),
         ),
         caught_by="tests/ledger/test_overrides.py"
-        "::test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        "::test_an_old_copy_under_another_anchor_is_recorded_and_still_detected",
     ),
     PlantedBug(
         name="a charge called none",
