@@ -85,7 +85,7 @@ class Domain:
         return Line(self.lower[j], self.upper[j], self.scales[j], LAST - axis.missing, self._missing_position(j))
 
     def _missing_position(self, j: int) -> int:
-        """In the cell of missing values, or else in the first one."""
+        """Position of missing values: in their cell, or in the first cell if they have none."""
         axis = self.axes[j]
         if not self.has_missing_cell(j):
             return 0

@@ -29,12 +29,12 @@ class Unit(StrEnum):
 
 
 def rounded_up(epsilon: Fraction) -> Fraction:
-    """As it is, or with a long denominator to twelve decimal places, never down: what was spent may not be forgotten in part."""
+    """Epsilon, rounded up to twelve decimal places if its denominator is long. Rounding down would lose a part of it."""
     return epsilon if epsilon.denominator <= 10**PLACES else Fraction(math.ceil(epsilon * 10**PLACES), 10**PLACES)
 
 
 def number_text(epsilon: Fraction, *, down: bool = False) -> str:
-    """In decimals. Where twelve of them do not do, rounded up, as what was spent should be, or down, as what is left."""
+    """Epsilon in at most twelve decimals. It is rounded up, for what was spent, or down, for what is left."""
     units = math.floor(epsilon * 10**PLACES) if down else math.ceil(epsilon * 10**PLACES)
     return f"{Decimal(units).scaleb(-PLACES).normalize():f}"
 
@@ -138,7 +138,7 @@ class Balance:
     budget: Budget
     total: Fraction
     spent: Fraction
-    """By fits on the data set itself, and the most by fits on any one of its parts."""
+    """Epsilon of fits on the data set itself, and the largest sum of fits on any one of its parts."""
     left: Fraction
     fits: int
     unfinished: int

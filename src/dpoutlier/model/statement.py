@@ -191,7 +191,7 @@ def _number(value: Fraction | None) -> str:
 
 
 def _units(value: Fraction) -> int:
-    """In units of the last decimal place, rounded up."""
+    """The value in units of the last decimal place, rounded up."""
     units: int = -(-value.numerator * 10**PLACES // value.denominator)
     return units
 

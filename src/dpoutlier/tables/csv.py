@@ -154,7 +154,7 @@ class _BoundedLines:
     def __init__(self, lines: Iterable[str], most_commas: int) -> None:
         self.lines, self.most_commas = enumerate(lines, 1), most_commas
         self.commas = 0
-        """In the record so far; the reader of records resets it."""
+        """Commas in the record so far. The reader of records resets it."""
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:
