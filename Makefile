@@ -35,7 +35,7 @@ lint: $(READY) ## ruff
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
 
-contracts: $(READY) ## data flows one way
+contracts: $(READY) ## check the import contracts
 	$(BIN)/lint-imports --no-logo
 
 tests: $(READY) ## the fast tests
@@ -46,7 +46,7 @@ test: lint types contracts tests ## lint, types, contracts and the fast tests
 slow: $(READY) ## the tests marked slow
 	$(BIN)/python -m pytest -q -n 2 -m slow
 
-audit: epsilon mutants attacks entries fuzz ## all that tries to refute the promise, within half an hour: audit/audit.html, attacks/
+audit: epsilon mutants attacks entries fuzz ## audits, planted bugs, attacks and fuzzing (half an hour): audit/audit.html, attacks/
 
 epsilon: $(READY) ## lower bounds on epsilon, by experiment: audit/audit.html (AUDIT=--quick for less)
 	$(BIN)/dpoutlier audit --out audit $(AUDIT)
@@ -64,7 +64,7 @@ $(FUZZER): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,fuzz]'
 	touch $(FUZZER)
 
-fuzz: $(FUZZER) ## hostile bytes for every reader, FUZZ_SECONDS for each
+fuzz: $(FUZZER) ## fuzz every reader, FUZZ_SECONDS each
 	$(BIN)/python -m tests.helpers.fuzz.campaign --seconds $(FUZZ_SECONDS)
 
 $(RIVALS): $(READY)
@@ -84,7 +84,7 @@ manual: $(READY) ## write docs/command-line.md from --help
 architecture: $(READY) ## write docs/architecture.md and its picture from the import contracts
 	$(BIN)/python docs/make_architecture.py
 
-format: $(READY) ## put code into shape
+format: $(READY) ## format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -1,4 +1,4 @@
-"""What bought bounds are worth: AUROC and rank errors as rows and epsilon grow. Tables of docs/private-bounds.md.
+"""How good private bounds are: AUROC and rank errors as rows and epsilon grow. Tables of docs/private-bounds.md.
 
 DPOUTLIER_DATA=folder python bench/bounds.py
 """
@@ -52,8 +52,8 @@ def detection():
             for low, by in PAIRS.items():
                 for x in ROWS_TIMES_RATE:
                     rate = None if x is None else Fraction(x * UNIT // n, UNIT)
-                    bought = choose_quantiles(counts, rate, UnsafeSeededBytes(noise), low, 1 - low)
-                    bounds = Bounds(*zip(*(widened(*pair, OUTER, by) for pair in bought), strict=True))
+                    private = choose_quantiles(counts, rate, UnsafeSeededBytes(noise), low, 1 - low)
+                    bounds = Bounds(*zip(*(widened(*pair, OUTER, by) for pair in private), strict=True))
                     found.setdefault((str(low), x), []).append(auroc(split, bounds, guessed_rows(n), noise))
     return {key: float(np.mean(values)) for key, values in found.items()}
 

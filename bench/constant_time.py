@@ -31,7 +31,7 @@ def keyed(rate, occupied=10_000, cells=200_000):
 
 
 def kinds_of_cells(ids, quick):
-    """Pairs of kinds that a stranger would like to tell apart: name, cells of the one kind, cells of the other."""
+    """Pairs of kinds that a caller might distinguish: name, cells of the one kind, cells of the other."""
     exact = np.zeros(len(ids), np.int64)
     exact[np.searchsorted(ids[:, 1], quick.ids[:, 1])] = quick.exact
     noise = noisy_counts(quick, ids).astype(np.int64) - exact

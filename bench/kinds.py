@@ -1,4 +1,4 @@
-"""Features of all kinds: what levels, missing cells, people, bought bounds and a sparse release add to a fit."""
+"""Features of all kinds: what levels, missing cells, people, private bounds and a sparse release add to a fit."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ LEVELS = [f"level {i}" for i in range(12)]
 
 
 def kinds_of_features(report):
-    """The same rows as plain numbers, with missing cells, with half of the features as text, and with what is bought."""
+    """The same rows as plain numbers, with missing cells, with half of the features as text, and with private bounds."""
     n = 10**5 if report.quick else 10**6
     numbers = reference(n, FEATURES)
     names = [f"f{j}" for j in range(FEATURES)]
@@ -33,7 +33,7 @@ def kinds_of_features(report):
             DPForest(1, features=declared, person="person", rows_per_person=2, n_rows_hint=n),
             people,
         ),
-        "bounds bought within -1e6 to 1e6": (
+        "private bounds within -1e6 to 1e6": (
             DPForest(1, features=PrivateBounds(outer=(-1e6, 1e6)), n_rows_hint=n),
             plain,
         ),

@@ -387,7 +387,7 @@ class Fire(NamedTuple):
     restarts: list
     """Seconds until the server answered again after all of it was killed."""
     entries: int
-    """Of the audit log, which holds together."""
+    """Number of entries of the audit log, whose chain is whole."""
 
 
 def under_fire(folder, paths, seconds, kills_of_all=1, workers=WORKERS):

@@ -105,7 +105,7 @@ def kind(folder: str, found: list[list[str]]) -> str:
 
 
 def first_line(folder: str) -> str:
-    """Of the docstring of the folder."""
+    """First line of the docstring of the folder."""
     docstring = ast.get_docstring(ast.parse((PACKAGE / folder / "__init__.py").read_text(encoding="utf-8"))) or ""
     return docstring.split("\n")[0].replace("``", "`")
 

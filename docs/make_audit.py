@@ -38,7 +38,7 @@ def main():
     page.write_text("\n".join([before + START, "", *table_of(rows), "", END]) + after, encoding="utf-8")
     shutil.copyfile(folder / "audit.png", HERE / "audit.png")
     refuted = sum(row["refuted"] == "true" for row in rows)
-    expected = [row for row in rows if row["expects_teeth"] == "true"]
+    expected = [row for row in rows if row["expects_power"] == "true"]
     sharp = sum(float(row["bound"]) >= float(row["claimed"]) / 2 for row in expected)
     sys.stdout.write(f"{len(rows)} audits, {refuted} refuted, {sharp} of {len(expected)} see at least half\n")
 

@@ -93,7 +93,7 @@ class Run:
         return f"{100 * table[table.queries == queries][column].iloc[0]:.1f}"
 
     def attack_error(self) -> str:
-        """Of the share of right guesses with noise that is kept, in per cent."""
+        """Standard error of the share of right guesses with noise that is kept, in per cent."""
         return f"{50 / FULL.answers**0.5:.1f}"
 
     def splits_of(self, dataset: str) -> str:

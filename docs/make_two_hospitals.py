@@ -20,7 +20,7 @@ from dpoutlier import DPForest, merge
 
 EPSILONS = (0.1, 0.3, 1.0)
 SPLITS = 200
-N_HINT = 300
+N_ROWS_HINT = 300
 """Public: about as many rows as both hospitals agreed to bring together."""
 OUTLIERS = 10
 HERE = Path(__file__).parent
@@ -61,7 +61,7 @@ def measured(epsilon: float, seed: int) -> dict[str, float]:
     data = split(seed)
 
     def fit(rows: NDArray[np.float64]) -> DPForest:
-        return DPForest(epsilon, features=bounds(), n_rows_hint=N_HINT).fit(rows)
+        return DPForest(epsilon, features=bounds(), n_rows_hint=N_ROWS_HINT).fit(rows)
 
     one, other = (fit(rows) for rows in data.hospitals)
     ways = {

@@ -32,7 +32,7 @@ def reproduce(
     sets: Annotated[
         str, typer.Option(help="Only these of lymphography, pima, wdbc, heart, adult, with commas between.")
     ] = "all",
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Processes; -1 for all cores.")] = -1,
 ) -> None:
     """Rerun the paper's experiments: its Table 1, Figure 1, Figure 2, and which of its claims hold.
 
@@ -48,7 +48,7 @@ def reproduce(
     with errors_for_people():
         from experiments.report import command  # noqa: PLC0415 - --help must not wait for all this
 
-        command.reproduce(data, out, sets, only, jobs, quick=quick)
+        command.reproduce(data, out, sets, only, n_jobs, quick=quick)
 
 
 if __name__ == "__main__":

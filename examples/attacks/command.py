@@ -29,17 +29,17 @@ class Finding(NamedTuple):
     verdict: str
 
 
-AS_PROMISED, TOO_MUCH, NO_TEETH = "as promised", "REFUTED: more than permitted", "BLIND: the mistake is not found"
+AS_PROMISED, TOO_MUCH, NO_POWER = "as promised", "REFUTED: more than permitted", "BLIND: the mistake is not found"
 
 
 def verdict(ours, broken, bound):
-    """Of (guesses, what is permitted) of the library, and of the share that the mistake surely gives beside its bound.
+    """The verdict on (guesses, what is permitted) of the library, and on the share that the mistake surely gives beside its bound.
 
     The library must be compatible with the bound, and the mistake above it: else the attack could not have seen one here.
     """
     if any(found.surely > permitted for found, permitted in ours):
         return TOO_MUCH
-    return AS_PROMISED if broken > bound else NO_TEETH
+    return AS_PROMISED if broken > bound else NO_POWER
 
 
 def seed_of(text):

@@ -85,7 +85,7 @@ class Pair(NamedTuple):
     noisy: np.ndarray
 
 
-def pairs_of_holders(law):
+def pairs_of_counts(law):
     """Keys are drawn, and those kept whose noise is positive in every cell, beside one whose noise is smaller in every cell.
 
     People make up for the difference, so the noisy counts are the same.
@@ -116,7 +116,7 @@ def times(way, blocks, rng):
     with expected():
         fitted = DPGridKNN(0.25, features=(0, 1), bins=BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
     model, scoring = fitted.model_, fitted._only_scoring()
-    pairs, points = pairs_of_holders(model.counts.noise), rng.random((POINTS, 2))
+    pairs, points = pairs_of_counts(model.counts.noise), rng.random((POINTS, 2))
     found, taken = np.empty((blocks, 2)), np.empty((2, REPEATS))
     for block in range(-3, blocks):
         both = detectors(pairs[block % len(pairs)], way, model, scoring)

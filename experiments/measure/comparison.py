@@ -25,7 +25,7 @@ __all__ = [
 
 K = 10
 MAX_CELLS = 1000
-"""Of a walk on the grid: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""
+"""Most cells of a walk: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""
 
 
 def guessed_rows(n: int) -> int:

@@ -24,7 +24,7 @@ class DataSet:
     n_outliers: int
     """The paper's m: the first m rows of the outlier classes, in file order, are the outliers."""
     digest: str
-    """Of the values, whatever file or service they came from; see ``LabelledRows.digest``."""
+    """Digest of the values, whatever file or service they came from; see ``LabelledRows.digest``."""
 
     @property
     def file(self) -> str:

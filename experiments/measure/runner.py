@@ -42,7 +42,7 @@ class Results:
     seconds: float
     """Processor time of all tasks, those of earlier sessions included."""
     fingerprint: str
-    """Of settings, data, code and versions."""
+    """Fingerprint of settings, data, code and versions."""
 
 
 def run_study(
@@ -103,7 +103,7 @@ def _of_base(study: Study, k: dict[str, int]) -> list[Task]:
 
 
 def _expected_work(study: Study, *, figures_only: bool) -> list[float]:
-    """Of each phase. Whatever is chosen, there is about as much to do."""
+    """Expected work of each phase. It is about the same whatever is chosen."""
     k, other_k = dict.fromkeys(study.sets, study.ks[0]), dict.fromkeys(study.sets, study.ks[-1])
     bins = {(dataset, variant): study.bins[0] for dataset in study.sets for variant in TUNED}
     choice = Choice(k, bins, other_k, dict.fromkeys(study.sets, study.bins[0]))

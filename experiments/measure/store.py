@@ -27,7 +27,7 @@ PACKAGES = ("numpy", "numba", "scipy", "scikit-learn")
 
 
 def fingerprint(study: Study, data: Mapping[str, LabelledRows]) -> str:
-    """Of what numbers depend on: study, data, code and versions. What was computed with others is never taken for these."""
+    """Fingerprint of study, data, code and versions. Numbers that were computed with others are never taken for these."""
     content = {
         "study": asdict(study),
         "data": [data[name].digest() for name in (*study.sets, *study.tables)],

@@ -30,7 +30,7 @@ WALKED = tuple(name for name in TUNED if name != BASE and not variant_named(name
 READ = ("endless", "point", "scaled", "ranged", "text")
 """Those of them that read the paper in another way."""
 EXACT = ("point", "scaled", "ranged", "text")
-"""Of these, those whose grid without noise is another one."""
+"""Those of them whose grid without noise is another one."""
 ATTACKED = "lymphography"
 ATTACKED_AT, ATTACKED_BINS = 0.15, 3
 """The paper calls its quality on this set, at this epsilon, nearly comparable to the baselines."""
@@ -45,7 +45,7 @@ class Study:
     splits: int = 5
     seeds: int = 10
     reading_seeds: int = 3
-    """Of other private walks than those of the base reading."""
+    """Seeds of private walks other than those of the base reading."""
     control_seeds: int = 5
     ks: tuple[int, ...] = (3, 10, 30, 60)
     bins: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
@@ -53,7 +53,7 @@ class Study:
     sweep_epsilon: float = 1.25
     """At which b is chosen. The paper does not say; its own variant is run at all epsilons, so that every answer is known."""
     answers: int = 50_000
-    """Of each of two worlds, to the attacker who repeats a query."""
+    """Answers from each of two worlds to the attacker who repeats a query."""
     tables: tuple[str, ...] = tuple(table.name for table in PUBLIC_TABLES)
     """Other public tables, on which all detectors are compared."""
     compared_epsilons: tuple[float, ...] = (5, 1.25, 0.3, 0.075)
@@ -172,7 +172,7 @@ def comparison_tasks(study: Study) -> list[Task]:
 
 
 def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
-    """Of the base reading every b is run at every epsilon already, and wants its control only."""
+    """Tasks at the chosen b. The base reading has run every b at every epsilon already, so it needs the control only."""
     where, k, public = (name, split), (choice.k[name],), variant_named("public").k
     rest = _rest(study)
     b = {variant: choice.bins[name, variant] for variant in TUNED}

@@ -4,8 +4,8 @@ Two makers, on 10 bins per feature, with Gaussian noise under zero-concentrated 
 from :math:`\epsilon = \rho + 2 \sqrt{\rho \ln(1 / \delta)}` (Bun and Steinke 2016):
 
 - ``marginals``: one histogram for each feature; features are sampled independently.
-- ``tree``: after McKenna, Miklau and Sheldon's MST (2021). A third of :math:`\rho` buys the histograms; a third chooses a
-  spanning tree of feature pairs by the exponential mechanism, scored by how far a pair is from independence; a third buys the
+- ``tree``: after McKenna, Miklau and Sheldon's MST (2021). A third of :math:`\rho` pays for the histograms; a third chooses a
+  spanning tree of feature pairs by the exponential mechanism, scored by how far a pair is from independence; a third pays for the
   histograms of those pairs. A feature is sampled given its parent in the tree.
 
 Small and plain, for comparison only: floating-point noise from numpy's generator, so **not private** as it stands.

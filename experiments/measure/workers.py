@@ -21,7 +21,7 @@ __all__ = ["Workers", "workers"]
 
 DIED = (
     "a worker process was ended from outside, perhaps for want of memory. What is finished is kept: run the same command again, "
-    "if need be with --jobs 1"
+    "if need be with --n-jobs 1"
 )
 RUNS = {"plain": run_plain, "exact": run_exact, "private": run_private}
 Data = dict[str, LabelledRows]

@@ -33,7 +33,7 @@ def reproduce(data: Path | None, out: Path, sets: str, only: str | None, jobs: i
     """The whole study, or ``only`` one table or figure of the paper."""
     begin = perf_counter()
     if jobs < -1 or jobs == 0:
-        raise parameter_error("--jobs", "a number of processes, or -1 for all cores", jobs)
+        raise parameter_error("--n-jobs", "a number of processes, or -1 for all cores", jobs)
     if only is not None:
         one_of(tuple(ONLY), **{"--only": only})
     study = _study(sets, quick=quick)

@@ -91,10 +91,10 @@ def _ranks(axes: Any, comparison: Comparison, epsilon: float | None) -> None:
 
 
 def _alike(ranks: list[float], difference: float) -> list[tuple[float, float]]:
-    """Longest stretches of ascending ranks that lie within the critical difference."""
-    stretches: list[tuple[float, float]] = []
+    """Longest ranges of ascending ranks that lie within the critical difference."""
+    ranges: list[tuple[float, float]] = []
     for i, first in enumerate(ranks):
         last = max(rank for rank in ranks[i:] if rank - first <= difference)
-        if last > first and (not stretches or last > stretches[-1][1]):
-            stretches.append((first, last))
-    return stretches
+        if last > first and (not ranges or last > ranges[-1][1]):
+            ranges.append((first, last))
+    return ranges

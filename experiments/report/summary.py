@@ -33,9 +33,9 @@ class Entry:
 
     mean: float
     sd_noise: float
-    """Over the seeds of a split: the paper's error bars. Root of the mean variance over splits; 0 without noise."""
+    """Standard deviation over seeds: the paper's error bars. Root of the mean variance over splits; 0 without noise."""
     sd_splits: float
-    """Of the splits' means."""
+    """Standard deviation of the means of splits."""
     by_split: tuple[float, ...]
 
 

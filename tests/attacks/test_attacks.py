@@ -21,7 +21,7 @@ import low_bits
 import membership
 import timing
 from chances import SURE, Guesses, interval, most_detected, most_right
-from command import AS_PROMISED, NO_TEETH, TOO_MUCH, Settings, arguments, perform, verdict
+from command import AS_PROMISED, NO_POWER, TOO_MUCH, Settings, arguments, perform, verdict
 from dpoutlier import DPGridKNN
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -75,7 +75,7 @@ def test_a_verdict_needs_an_interval_that_is_clear_of_the_bound():
     half, most, every = (Guesses([True] * right + [False] * (1_000 - right)) for right in (500, 700, 1_000))
     assert verdict([(half, 0.5), (most, 0.65)], every.surely, 0.9) == AS_PROMISED
     assert verdict([(half, 0.5), (most, 0.6)], every.surely, 0.9) == TOO_MUCH
-    assert verdict([(half, 0.5)], most.surely, 0.65) == NO_TEETH
+    assert verdict([(half, 0.5)], most.surely, 0.65) == NO_POWER
     assert most.surely == pytest.approx(stats.binomtest(700, 1_000).proportion_ci(SURE, method="exact").low)
 
 
@@ -120,15 +120,15 @@ def test_the_summary_of_an_attack_says_what_is_to_be_expected(attack):
 ALL, BLIND = Guesses([True] * 600), Guesses([True, False] * 300)
 DOCTORED = [
     (averaging, TOO_MUCH, lambda found: {**found, "kept": ALL}),
-    (averaging, NO_TEETH, lambda found: {**found, "fresh": dict.fromkeys(averaging.QUERIES, BLIND)}),
+    (averaging, NO_POWER, lambda found: {**found, "fresh": dict.fromkeys(averaging.QUERIES, BLIND)}),
     *((differencing, TOO_MUCH, lambda found, game=game: {**found, game: ALL}) for game in ("own", "knows", "both")),
-    (differencing, NO_TEETH, lambda found: {**found, "shared": BLIND}),
+    (differencing, NO_POWER, lambda found: {**found, "shared": BLIND}),
     (low_bits, TOO_MUCH, lambda found: {**found, "ours": {**found["ours"], 2.0: (ALL, 0.0)}}),
-    (low_bits, NO_TEETH, lambda found: {**found, "textbook": found["ours"]}),
+    (low_bits, NO_POWER, lambda found: {**found, "textbook": found["ours"]}),
     (membership, TOO_MUCH, lambda found: {**found, "scores": dict.fromkeys(found["scores"], scores_that_show(0))}),
-    (membership, NO_TEETH, lambda found: {**found, "controls": dict.fromkeys(found["controls"], scores_that_show(1))}),
+    (membership, NO_POWER, lambda found: {**found, "controls": dict.fromkeys(found["controls"], scores_that_show(1))}),
     (leaked_keyed_file, TOO_MUCH, lambda found: {**found, "of dense": [found["of keyed"]] * 30}),
-    (leaked_keyed_file, NO_TEETH, lambda found: {**found, "of keyed": found["of dense"][0]}),
+    (leaked_keyed_file, NO_POWER, lambda found: {**found, "of keyed": found["of dense"][0]}),
 ]
 
 
@@ -369,7 +369,7 @@ def test_an_interval_covers_the_true_difference():
 
 def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
     fitted = DPGridKNN(0.25, features=(0, 1), bins=timing.BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
-    pairs, ids = timing.pairs_of_holders(fitted.model_.counts.noise), cell_ids(range(timing.CELLS))
+    pairs, ids = timing.pairs_of_counts(fitted.model_.counts.noise), cell_ids(range(timing.CELLS))
     assert len(pairs) > 20
     points = np.random.default_rng(6).random((50, 2))
     for number, pair in enumerate(pairs):

@@ -34,7 +34,7 @@ def config(tmp_path):
 
 @pytest.mark.slow
 def test_a_configuration_is_audited_and_reported(config, tmp_path):
-    result = run(config, "--out", tmp_path / "out", "--runs", 300, "--quick", "--jobs", 1, "--seed", 5)
+    result = run(config, "--out", tmp_path / "out", "--runs", 300, "--quick", "--n-jobs", 1, "--seed", 5)
     assert result.exit_code == 0, result.output
     assert "No claim is refuted by any of 12 audits" in result.output
     with (tmp_path / "out" / "audit.csv").open() as stream:
@@ -60,19 +60,19 @@ def test_the_seed_repeats_an_audit_and_processes_do_not_matter(config, tmp_path)
     outputs = []
     config.write_text(GRID.replace("[0.5, 2]", "2"))
     for jobs in (1, 2):  # so many runs that they are dealt in several parts
-        result = run(config, "--out", tmp_path / str(jobs), "--runs", 2500, "--quick", "--jobs", jobs, "--seed", 6)
+        result = run(config, "--out", tmp_path / str(jobs), "--runs", 2500, "--quick", "--n-jobs", jobs, "--seed", 6)
         assert result.exit_code == 0, result.output
         outputs.append((tmp_path / str(jobs) / "audit.csv").read_text())
     assert outputs[0] == outputs[1]
 
 
 @pytest.mark.slow
-def test_a_broken_mechanism_is_refuted_and_told(config, tmp_path, monkeypatch):
+def test_a_broken_mechanism_is_refuted_and_reported(config, tmp_path, monkeypatch):
     def half(law, n, source, draw=DiscreteLaplace.draw):
         return draw(DiscreteLaplace(2 * law.rate), n, source)
 
     monkeypatch.setattr(DiscreteLaplace, "draw", half)
-    result = run(config, "--out", tmp_path / "out", "--runs", 100, "--quick", "--jobs", 1, "--seed", 5)
+    result = run(config, "--out", tmp_path / "out", "--runs", 100, "--quick", "--n-jobs", 1, "--seed", 5)
     assert result.exit_code == 3
     assert "REFUTED" in result.output
     assert "refute the claim" in (tmp_path / "out" / "audit.html").read_text()
@@ -142,15 +142,15 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), BAD.values(), ids=BAD)
-def test_a_bad_configuration_is_refused_with_a_reason(text, told, tmp_path):
+@pytest.mark.parametrize(("text", "reason"), BAD.values(), ids=BAD)
+def test_a_bad_configuration_is_refused_with_a_reason(text, reason, tmp_path):
     path = tmp_path / "a.toml"
     path.write_text(text)
-    with pytest.raises(InvalidParameterError, match=told):
+    with pytest.raises(InvalidParameterError, match=reason):
         configuration_of_file(path)
     result = run(path, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert told in " ".join(result.output.split())
+    assert reason in " ".join(result.output.split())
     assert not (tmp_path / "out").exists()
 
 
@@ -163,7 +163,7 @@ def test_a_worst_case_of_too_many_rows_is_refused(tmp_path):
 
 
 def test_an_audit_that_saw_nothing_says_so(tmp_path):
-    findings = [finding(bound=0.0, certain=0.0, expects_teeth=False), finding(claimed=2.0, expects_teeth=False)]
+    findings = [finding(bound=0.0, certain=0.0, expects_power=False), finding(claimed=2.0, expects_power=False)]
     assert "at epsilon 1 nothing was seen at all" in verdict(findings)
     assert "nothing was seen" not in verdict(findings[1:])
     page = write_audit(findings, tmp_path, "Noise made up", 60, {"a": "a grid"}).read_text()
@@ -177,7 +177,9 @@ def test_the_examples_of_the_docs_can_be_audited(name):
     path = Path(__file__).parents[2] / "docs" / "examples" / name
     configuration, epsilons = configuration_of_file(path)
     for epsilon in epsilons:
-        case = Case("example", configuration.with_epsilon(epsilon), configuration.with_epsilon(epsilon), teeth=False)
+        case = Case(
+            "example", configuration.with_epsilon(epsilon), configuration.with_epsilon(epsilon), has_power=False
+        )
         found = run_audit([case], Effort(most_runs=20, most_elsewhere=20, most_coins=10), seed=1)
         assert {one.channel for one in found} == {"counts", "scores", "file"}
 
@@ -189,7 +191,7 @@ def test_the_examples_of_the_docs_can_be_audited(name):
 def test_odd_configurations_are_audited_all_the_same(text, tmp_path):
     """One cell, which no row can leave; a column of people by a usual name; more cells than a dense model may have."""
     (tmp_path / "a.toml").write_text(f'detector = "grid"\nepsilon = 1\nk = 1\n{text}\n')
-    result = run(tmp_path / "a.toml", "--out", tmp_path / "out", "--runs", 100, "--quick", "--jobs", 1, "--seed", 1)
+    result = run(tmp_path / "a.toml", "--out", tmp_path / "out", "--runs", 100, "--quick", "--n-jobs", 1, "--seed", 1)
     assert result.exit_code == 0, result.output
     assert "No claim is refuted" in " ".join(result.output.split())
     assert "0.000" in result.output or "bins = 1\n" not in text
@@ -197,7 +199,7 @@ def test_odd_configurations_are_audited_all_the_same(text, tmp_path):
 
 
 def test_bad_options_are_refused(config, tmp_path):
-    assert "--jobs" in run(config, "--jobs", 0).output
+    assert "--n-jobs must" in run(config, "--n-jobs", 0).output
     for out in (config, config / "below"):
         result = run(config, "--out", out)
         assert "--out" in result.output
@@ -220,13 +222,13 @@ def finding(**changed):
         "bound": 0.9,
         "certain": 0.8,
         "trials": 10,
-        "expects_teeth": True,
+        "expects_power": True,
         "event": "",
     }
     return Finding(**{**first, **changed})
 
 
-def test_teeth_are_expected_of_sharp_audits_of_some_cases_between_two_epsilons():
+def test_power_is_expected_of_sharp_audits_of_some_cases_between_two_epsilons():
     for label, epsilon, sharp, expected in (
         ("grid", 1.0, True, True),
         ("grid", 1.0, False, False),
@@ -236,7 +238,7 @@ def test_teeth_are_expected_of_sharp_audits_of_some_cases_between_two_epsilons()
     ):
         case = next(case for case in standard_cases((epsilon,)) if case.label == label)
         found = Finding.of(case, "one run", "counts", (0.5, 0.4), 70, "an event", sharp=sharp)
-        assert found.expects_teeth is expected
+        assert found.expects_power is expected
         assert (found.bound, found.certain, found.trials, found.claimed) == (0.5, 0.4, 70, epsilon)
 
 
@@ -248,9 +250,9 @@ def test_the_table_tells_what_is_refuted():
 def test_a_claim_is_refuted_by_the_certain_bound_only():
     assert not finding(bound=1.2, certain=0.99).refuted
     assert finding(bound=1.2, certain=1.01).refuted
-    assert finding(bound=0.49).toothless
-    assert not finding(bound=0.5).toothless
-    assert not finding(bound=0.1, expects_teeth=False).toothless
+    assert finding(bound=0.49).without_power
+    assert not finding(bound=0.5).without_power
+    assert not finding(bound=0.1, expects_power=False).without_power
 
 
 def test_the_report_shows_the_sharpest_bound_of_each_case_and_marks_what_is_refuted(tmp_path):

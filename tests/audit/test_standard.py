@@ -3,7 +3,7 @@
 import pytest
 
 from dpoutlier.audit import run
-from dpoutlier.audit.cases import EPSILONS, TEETH, Case, standard_cases
+from dpoutlier.audit.cases import EPSILONS, EPSILONS_WITH_POWER, Case, standard_cases
 from dpoutlier.audit.configuration import Configuration
 from dpoutlier.audit.run import MANY, ONE, Effort, coins_for, run_audit, runs_for
 
@@ -18,14 +18,14 @@ def names(cases):
 AT_ONE = list(standard_cases((1.0,)))
 
 
-def test_the_standard_cases_are_every_detector_relation_and_holder():
+def test_the_standard_cases_are_every_detector_relation_and_kind_of_counts():
     cases = list(standard_cases())
     found = {(case.detector, case.neighbours, case.counts) for case in cases}
     relations = ("add-or-remove-one", "replace-one")
     grids = {("grid", relation, kind) for relation in relations for kind in ("dense", "keyed", "sparse")}
     assert found == grids | {(name, relation, "dense") for relation in relations for name in ("forest", "marginals")}
     assert {case.epsilon for case in cases} == set(EPSILONS)
-    assert min(EPSILONS) < TEETH[0] < TEETH[1] < max(EPSILONS)
+    assert min(EPSILONS) < EPSILONS_WITH_POWER[0] < EPSILONS_WITH_POWER[1] < max(EPSILONS)
 
 
 @pytest.mark.slow
@@ -40,18 +40,18 @@ def test_no_claim_is_refuted(case):
     assert not [one for one in findings if one.refuted]
 
 
-WITH_TEETH = [case for case in standard_cases((0.5, 1.0, 2.0)) if case.teeth]
+WITH_POWER = [case for case in standard_cases((0.5, 1.0, 2.0)) if case.has_power]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "case", WITH_TEETH, ids=[f"{name}-{c.epsilon}" for name, c in zip(names(WITH_TEETH), WITH_TEETH)]
+    "case", WITH_POWER, ids=[f"{name}-{c.epsilon}" for name, c in zip(names(WITH_POWER), WITH_POWER)]
 )
 def test_one_run_sees_half_of_epsilon(case):
     findings = [one for one in run_audit([case], SHARP, seed=2) if one.method == ONE]
     assert findings
     for one in findings:
-        assert one.expects_teeth
+        assert one.expects_power
         assert one.claimed / 2 <= one.bound
         assert not one.refuted
 
@@ -87,7 +87,9 @@ def test_as_much_is_tried_as_can_show_something_and_little_where_nothing_can():
 def test_of_models_of_many_cells_fewer_fits_are_made_unless_somebody_is_patient():
     def runs(bins, **effort):
         case = Case(
-            "large", *[Configuration("grid", {"epsilon": 1, "features": (0, 1), "bins": bins, "k": 1})] * 2, teeth=False
+            "large",
+            *[Configuration("grid", {"epsilon": 1, "features": (0, 1), "bins": bins, "k": 1})] * 2,
+            has_power=False,
         )
         tasks = [task for task in run._tasks(0, case, Effort(**effort), 1) if task.method == MANY]
         return sum(task.what[4] for task in tasks) // 2

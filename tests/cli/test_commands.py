@@ -62,7 +62,7 @@ KINDS = {
 def test_fit_score_inspect_as_the_readme_says(folder):
     output = run(*GRID)
     assert "Privacy statement" in output
-    assert "number of rows" in output  # bought
+    assert "number of rows" in output  # estimated with epsilon
     assert "Wrote model.dpo" in output
     output = run("score", "model.dpo", "points.csv", "-o", "scores.csv", "--threshold", "0.3")
     assert "4 most outlying of 4 points" in output
@@ -135,7 +135,7 @@ def test_every_option_of_a_forest_arrives(folder):
     assert "log-counts" in output
 
 
-def test_marginals_and_a_bought_forest(folder):
+def test_marginals_and_a_forest_with_estimated_rows(folder):
     run(*FIT, "--detector", "marginals", "--bins", "4,7")
     assert load("model.dpo").model_.partition.bins == (4, 7)
     assert "number of rows 0.025" in run(*FIT, "--detector", "forest", "--force")  # 5 % of epsilon
@@ -276,7 +276,9 @@ def test_a_terminal_shows_the_share_of_bytes_read_in_each_pass(folder, monkeypat
     shares = [int(share) for share in re.findall(r"(\d+)%", shown)]
     ends = [i for i, share in enumerate(shares) if share == 100]
     assert any(0 < share < 100 for share in shares[: ends[0]])
-    assert any(0 < share < 100 for share in shares[ends[0] :])  # the second pass, after the number of rows was bought
+    assert any(
+        0 < share < 100 for share in shares[ends[0] :]
+    )  # the second pass, after the number of rows was estimated
     assert "reading and counting" in shown
     numbers = {int(number) for number in re.findall(r"\d+", re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown))}
     assert max(numbers) <= 100
@@ -295,7 +297,7 @@ def test_without_a_terminal_nothing_is_shown(folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_threshold_bought_at_the_fit_can_be_moved(folder):
+def test_a_threshold_estimated_at_the_fit_can_be_moved(folder):
     run(*FIT, "--target-fpr", "0.1")
     assert "prediction" in run("score", "model.dpo", "points.csv")
     run("score", "model.dpo", "points.csv", "--target-fpr", "0.3")
@@ -442,7 +444,7 @@ def test_bad_points_are_shown_and_nothing_is_written(folder, points, message):
     assert not (folder / "out.csv").exists()
 
 
-def test_existing_scores_are_kept_unless_told(folder):
+def test_existing_scores_are_kept_without_force(folder):
     run(*FIT)
     (folder / "out.csv").write_text("mine")
     assert "--force" in run("score", "model.dpo", "points.csv", "-o", "out.csv", code=2)
@@ -558,6 +560,7 @@ def test_an_old_name_of_an_option_is_accepted_and_not_shown(folder, command, old
         "fit": [*FIT, "--force", "--n-rows-hint", "1000"],
         "plan": [*PLAN, "--epsilon", "0.5"],
         "score": ["score", "model.dpo", "points.csv"],
+        "audit": ["audit", "--out", "features.toml"],  # refused, as it is no folder, once all options are understood
     }
     value = {"trees": "3", "n-hint": "900", "holder": "dense", "rows": "10", "jobs": "1"}[old]
     more = ["--detector", "grid"] if old == "holder" else []
@@ -565,7 +568,7 @@ def test_an_old_name_of_an_option_is_accepted_and_not_shown(folder, command, old
         run(*FIT)
 
     def outcome(option):
-        printed = run(*plain[command], *more, f"--{option}", value)
+        printed = run(*plain[command], *more, f"--{option}", value, code=2 if command == "audit" else 0)
         return str(load("model.dpo").estimator().get_params()) if command == "fit" else printed
 
     assert outcome(old) == outcome(new)
@@ -590,7 +593,7 @@ def test_version():
 
 
 def test_help_does_not_import_what_is_slow():
-    """The reason why --help answers in under 0.3 s; bench/first_steps.py measures it."""
+    """The reason why --help answers in under 0.3 s; bench/machine.py measures start-up."""
     program = (
         "import sys\nfrom dpoutlier.cli.app import app\n"
         "slow = {'numba', 'sklearn', 'scipy', 'pandas', 'pyarrow', 'matplotlib', 'numpy', 'narwhals'} & set(sys.modules)\n"

@@ -119,7 +119,7 @@ def test_the_top_list_is_that_of_the_whole(folder, given):
     assert [int(row) for row in re.findall(r"^│ +(\d+) │", shown, re.MULTILINE)] == order.tolist()
 
 
-def test_rows_of_several_files_are_told_with_their_file(folder):
+def test_rows_of_several_files_are_shown_with_their_file(folder):
     best = int(np.argmax(expected()["outlier_score"].to_numpy()))
     shown = run("score", "model.dpo", "parts", "--top", "1")
     assert f"{best // 1250}.parquet" in shown
@@ -132,7 +132,7 @@ def broken(row):
 
 @pytest.mark.parametrize("row", [0, 3777, N - 1])
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
-def test_a_missing_value_is_told_with_its_row_and_nothing_is_left(folder, row, suffix):
+def test_a_missing_value_is_reported_with_its_row_and_nothing_is_left(folder, row, suffix):
     table = broken(row)
     pq.write_table(table, "bad.parquet")
     write_csv("bad.csv", table)
@@ -142,7 +142,7 @@ def test_a_missing_value_is_told_with_its_row_and_nothing_is_left(folder, row, s
     assert sorted(folder.iterdir()) == before
 
 
-def test_in_several_files_the_file_is_told_too(folder):
+def test_in_several_files_the_file_is_reported_too(folder):
     pq.write_table(broken(3777).slice(3750), "parts/3.parquet")
     told = run("score", "model.dpo", "parts", "-o", "out.parquet", code=2)
     assert "parts/3.parquet: points have a missing value or no number in age, row 27 (counted from 0)" in told
@@ -165,7 +165,7 @@ def test_points_that_miss_a_value_may_have_no_score(folder, suffix):
     assert Path("out.csv").read_text().splitlines()[3778].endswith(",,,")
 
 
-def test_a_record_of_the_wrong_length_is_told_with_its_line(folder):
+def test_a_record_of_the_wrong_length_is_reported_with_its_line(folder):
     lines = Path("all.csv").read_text().splitlines()
     lines[4000] += ",more"
     Path("all.csv").write_text("\n".join(lines))

@@ -45,10 +45,10 @@ class Releases:
     def __call__(self, request):
         if request.method == "GET":
             return 200, {}, described(str(self.now()), threshold=5.0 + self.now())
-        told = self.now() - (self.asked in self.late)
+        age = self.now() - (self.asked in self.late)
         self.asked += 1
         ages = pa.ipc.open_stream(request.body).read_all().column("age").to_numpy()
-        return 200, {}, scored(ages + 1000 * told, str(told))
+        return 200, {}, scored(ages + 1000 * age, str(age))
 
 
 AGES = np.arange(10.0)[:, None]  # four requests
@@ -124,8 +124,8 @@ def test_requests_stay_within_the_limits_of_rows_and_bytes():
     rng = np.random.default_rng(0)
     for rows, size, n in ((7, 10**6, 50), (10**6, 3000, 2000), (10**6, 1, 3)):
         server = Releases()
-        told = described("0", limits={"rows": rows, "bytes": size, "explain_rows": 1})
-        with faked((200, {}, told), always=server) as (url, asked):
+        description = described("0", limits={"rows": rows, "bytes": size, "explain_rows": 1})
+        with faked((200, {}, description), always=server) as (url, asked):
             points = rng.uniform(0, 100, (n, 1))
             assert (Client(url, "m").outlier_scores(points)[:, None] == points).all()
         sent = [pa.ipc.open_stream(one.body).read_all().num_rows for one in asked[1:]]

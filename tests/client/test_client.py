@@ -219,7 +219,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told_in_the_same_words(pair, mistake):
+def test_mistakes_are_reported_in_the_same_words(pair, mistake):
     if mistake in TOO_MANY and pair[1]._fitted_domain().names is not None:
         return  # a client says more, see below
     for call in ("outlier_scores", "predict", "outside_bounds"):
@@ -231,7 +231,7 @@ TOO_MANY = ("one more", "the id column")
 
 @pytest.mark.parametrize("mistake", TOO_MANY)
 @pytest.mark.parametrize("name", ["forest", "grid", "marginals", "people"])
-def test_of_columns_that_are_too_many_a_client_says_what_to_do(server, name, mistake):
+def test_too_many_columns_give_a_remedy(server, name, mistake):
     client, local = server.pairs[name]
     for call in (*CALLS.values(), lambda model, X: model.explain(X)):
         here, there = (
@@ -371,7 +371,7 @@ def test_explanations_say_what_the_model_says(pair):
     agree(client, local, lambda model: model.explain([[None] * local.n_features_in_]))
 
 
-def test_an_explanation_says_what_it_was_not_told(server, tmp_path):
+def test_an_explanation_says_what_it_did_not_get(server, tmp_path):
     grid, forest = (server.pairs[name][0].explain(good_points(server.pairs[name][1], 2)) for name in ("grid", "forest"))
     for name in ("k", "found", "regions"):
         with pytest.raises(AttributeError, match="load the model file"):
@@ -385,7 +385,7 @@ def test_an_explanation_says_what_it_was_not_told(server, tmp_path):
     assert explanation_figure(tmp_path / "why.png", forest).exists()
 
 
-def test_the_servers_refusals_are_told(server):
+def test_the_servers_refusals_are_raised(server):
     with pytest.raises(ServerError, match="no model of that id") as caught:
         Client(server.url, "absent", key=server.key)
     assert (caught.value.status, caught.value.code) == (404, "unknown-model")
@@ -510,7 +510,7 @@ def test_score_with_a_url_fails_in_the_same_words(server, files):
         assert "score yourself: --threshold SCORE." in told.stderr
 
 
-def test_a_certificate_that_nobody_knows_is_told_with_the_option(files):
+def test_an_unknown_certificate_is_reported_with_the_option(files):
     key, cert = certificate(files)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)

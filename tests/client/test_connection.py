@@ -69,9 +69,9 @@ def test_retry_after_is_honoured_up_to_the_timeout():
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize("told", ["soon", "9" * 5000, "Wed, 99 Xyz 99999 99:99:99 GMT", "-1", "0"])
-def test_a_retry_after_that_cannot_be_read_is_ignored(told):
-    with faked(refusal(503, Retry_After=told), always=OK) as (url, asked):
+@pytest.mark.parametrize("value", ["soon", "9" * 5000, "Wed, 99 Xyz 99999 99:99:99 GMT", "-1", "0"])
+def test_a_retry_after_that_cannot_be_read_is_ignored(value):
+    with faked(refusal(503, Retry_After=value), always=OK) as (url, asked):
         assert connection(url).get("/").json() == {"models": []}
     assert len(asked) == 2
 
@@ -179,7 +179,7 @@ def test_a_server_that_stays_busy_is_given_up_at_the_timeout():
     assert len(asked) > 4
 
 
-def test_nobody_there_is_told_soon_unless_somebody_was():
+def test_an_unreachable_server_fails_fast():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -339,7 +339,7 @@ def test_the_key_is_in_one_header_and_in_no_text(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "reason"),
     [
         ("host:8765", "url must be"),
         ("ftp://host", "url must be"),
@@ -349,8 +349,8 @@ def test_the_key_is_in_one_header_and_in_no_text(monkeypatch, tmp_path):
         ("https://host/?key=secret", "without a password"),
     ],
 )
-def test_urls_that_cannot_be_used_are_refused(url, told):
-    with pytest.raises(InvalidParameterError, match=told) as caught:
+def test_urls_that_cannot_be_used_are_refused(url, reason):
+    with pytest.raises(InvalidParameterError, match=reason) as caught:
         connection(url)
     assert "secret" not in str(caught.value)
 
@@ -376,7 +376,7 @@ def test_a_path_before_the_routes_is_kept():
     assert asked[0].path == "/behind/a/proxy/v1/models"
 
 
-def test_something_else_than_a_dpoutlier_server_is_told():
+def test_something_else_than_a_dpoutlier_server_is_reported():
     for content in (b"<html>", {"hello": 1}, {"models": 3}, {"models": [3]}):
         with faked(always=(200, {}, content)) as (url, _), pytest.raises(ServerError, match="dpoutlier server"):
             Client(url)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import dpoutlier.counts.base as holder_module
+import dpoutlier.counts.base as counts_module
 import naive
 from dpoutlier import DPForest, DPGridKNN, GridKNN, load, secrets_may_travel
 from dpoutlier.counts.base import STREAM, all_counts, kernel_table, noisy_counts
@@ -151,7 +151,7 @@ def test_what_cannot_be_decided_is_not_guessed_but_asked_again():
     assert (out == expected[usual]).all()
     assert not ask(np.append(usual[:100], odd[0]))[0]
     assert (counts.table().kind, counts.table(4).kind) == (CONSTANT_TIME, KEYED_BY_TABLE)
-    holder_module._tables[counts] = broken
+    counts_module._tables[counts] = broken
     assert (noisy_counts(counts, ids) == expected).all()
     assert all_counts(counts, 200_000).tolist() == expected.tolist()
 
@@ -173,7 +173,7 @@ def test_counts_are_found_and_empty_cells_count_nothing(offset, n):
 
 
 @pytest.mark.parametrize("same", ["lower", "upper"])
-def test_cells_that_share_a_word_of_their_ids_are_told_apart(same):
+def test_cells_that_share_a_word_of_their_ids_are_distinguished(same):
     n = 60_000
     ids = cell_ids([(i << 64) + 5 if same == "lower" else (5 << 64) + i for i in range(n)])
     counts = np.arange(1, n // 2 + 1)
@@ -303,9 +303,11 @@ def test_a_loaded_detector_answers_the_same(saved):
     assert slow.walk(POINTS).visited.tolist() == quick.walk(POINTS).visited.tolist()
     frame = pd.DataFrame(POINTS, columns=[f"x{i}" for i in range(6)])
     pd.testing.assert_frame_equal(slow.score_frame(frame), quick.score_frame(frame))
-    told = [detector.explain(POINTS[:5]) for detector in (slow, quick)]
-    assert told[0].contributions.tolist() == told[1].contributions.tolist()
-    assert [str(told[0].counterfactual(i)) for i in range(5)] == [str(told[1].counterfactual(i)) for i in range(5)]
+    explained = [detector.explain(POINTS[:5]) for detector in (slow, quick)]
+    assert explained[0].contributions.tolist() == explained[1].contributions.tolist()
+    assert [str(explained[0].counterfactual(i)) for i in range(5)] == [
+        str(explained[1].counterfactual(i)) for i in range(5)
+    ]
     assert slow.count_intervals(POINTS, steps=1).noisy.tolist() == quick.count_intervals(POINTS, steps=1).noisy.tolist()
     assert str(slow.privacy_statement()) == str(quick.privacy_statement())
     assert slow.offset_ == quick.offset_
@@ -314,7 +316,7 @@ def test_a_loaded_detector_answers_the_same(saved):
 
 def test_its_table_is_made_before_the_first_answer(saved):
     slow = with_constant_time_counts(load(saved, secret=True))
-    assert slow.model_.counts in holder_module._tables
+    assert slow.model_.counts in counts_module._tables
 
 
 def test_files_hold_nothing_of_it_and_pickles_need_a_word(saved, tmp_path):

@@ -293,7 +293,7 @@ def test_a_file_of_no_cells_and_any_threshold_loads(saved, tmp_path):
     assert "expected to pass" in str(loaded.privacy_statement())
 
 
-def test_a_holder_cannot_be_changed_by_accident():
+def test_counts_cannot_be_changed_by_accident():
     held = SparseCounts(cell_ids([3]), np.array([5]), 2)
     with pytest.raises(ValueError, match="read-only"):
         held.noisy[0] = 7

@@ -502,7 +502,7 @@ def slowly(table):
 
 
 def tasks_done(tracker):
-    """Of running stages with many tasks, how many each has done, if it has done two."""
+    """How many tasks each running stage with many tasks has done, if it has done two."""
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     return [
         stage.numCompletedTasks for stage in stages if stage and stage.numTasks == 24 and stage.numCompletedTasks > 1

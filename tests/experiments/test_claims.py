@@ -43,7 +43,7 @@ def holds(name, summary):
 
 
 def test_the_claims_are_those_of_the_paper():
-    """Of its abstract, introduction, theorem, results and conclusion."""
+    """The claims of its abstract, introduction, theorem, results and conclusion."""
     assert list(BY_NAME) == [
         "plain-is-best", "only-adult-fails", "modest-at-two", "close-from-three", "sometimes-better", "no-notable-loss",
         "privacy-alone", "falls-with-b", "adult-rises-with-b", "basic-beats-weighted", "lymph", "diabetes", "adult", "heart",

@@ -19,7 +19,7 @@ def run(*arguments):
 @needs_data
 def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
     """Everything is written; a second run finds all of it done and writes the same tables."""
-    arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--jobs", 1)
+    arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--n-jobs", 1)
     first = run(*arguments)
     assert first.exit_code == 0, first.output
     quick = "This is the quick run: 2 of 5 splits, 2 of 10 noise seeds, 3 of 9 values of b. The full run, without --quick, may"
@@ -43,7 +43,7 @@ def test_one_set_quickly_and_again_at_once(data, tmp_path, monkeypatch):
         (["--data", "nowhere"], "there is no folder nowhere (--data)"),
         (["--data", ".", "--sets", "wdbc,heart"], "the data set wdbc is missing: there is no file wdbc.csv"),
         (["--only", "figure3"], "--only must be one of 'table1', 'illustration', 'figure1', 'figure2', got 'figure3'"),
-        (["--sets", "wdbc", "--jobs", "0"], "--jobs must be a number of processes"),
+        (["--sets", "wdbc", "--n-jobs", "0"], "--n-jobs must be a number of processes"),
         (["--sets", "wdbc", "--out", "taken"], "taken"),
     ],
 )
@@ -101,7 +101,7 @@ def test_table_1_alone_is_printed_and_is_the_paper_s(data, tmp_path):
 @pytest.mark.slow
 @needs_data
 def test_figure_1_alone(data, tmp_path):
-    arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--jobs", 1)
+    arguments = ("--quick", "--sets", "heart", "--data", data, "--out", tmp_path / "out", "--n-jobs", 1)
     found = run("--only", "figure1", *arguments)
     assert found.exit_code == 0, found.output
     assert "This is the quick run" in found.output

@@ -20,7 +20,7 @@ from experiments.measure.variants import VARIANTS, scores_if, variant_named, var
 from made_data import made
 
 DEPTHS = {"limited": (4, 4), "endless": (None, None)}
-"""Of walks without noise and with it, where they are not (None, 4)."""
+"""Depths of walks without and with noise, if they are not (None, 4)."""
 PRIVATE = (
     "base",
     "endless",

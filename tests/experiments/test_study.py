@@ -183,7 +183,7 @@ def _start(data, out, *, jobs=2):
         str(data),
         "--out",
         str(out),
-        "--jobs",
+        "--n-jobs",
         str(jobs),
     ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)

@@ -1,4 +1,4 @@
-"""What would be usual instead: the stated stretch is there, it is the nearest, and it scores as stated."""
+"""What would be usual instead: the stated segment is there, it is the nearest, and it scores as stated."""
 
 import copy
 import pickle
@@ -16,7 +16,7 @@ from rich.text import Text
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.explain.alternatives import pieces
-from dpoutlier.explain.segment import Stretch
+from dpoutlier.explain.segment import Segment
 from dpoutlier.explain.wording import number_text, place_of, range_text
 from dpoutlier.features.axes import MISSING
 from dpoutlier.features.domain import Domain
@@ -129,9 +129,11 @@ def test_the_stated_values_score_as_stated_and_none_nearer_does(detector, i, fea
 
 def test_both_ends_occur():
     """Among the points above some become usual, some only more so, and some are usual already."""
-    told = [FITTED["forest"].explain(POINTS).counterfactual(i, feature) for i in range(len(POINTS)) for feature in ROWS]
-    assert {(bool(one.changes), one.reached) for one in told} >= {(True, True), (True, False), (False, True)}
-    assert {str(one)[:8] for one in told} > {"as usual"}
+    usual = [
+        FITTED["forest"].explain(POINTS).counterfactual(i, feature) for i in range(len(POINTS)) for feature in ROWS
+    ]
+    assert {(bool(one.changes), one.reached) for one in usual} >= {(True, True), (True, False), (False, True)}
+    assert {str(one)[:8] for one in usual} > {"as usual"}
 
 
 @pytest.mark.parametrize("name", [*FITTED, "plain"])
@@ -289,13 +291,13 @@ def test_ranges_read_well(low, high, text):
 def test_missing_is_never_mistaken_for_a_level():
     category = Category(["missing", "there"])
     domain = Domain((0.0,), (4.0,), ("x",), categories=(category,), missing=(True,))
-    words = [place_of(Stretch(Fraction(i, 4), Fraction(i + 1, 4)), domain, 0, differs=True).text for i in range(4)]
+    words = [place_of(Segment(Fraction(i, 4), Fraction(i + 1, 4)), domain, 0, differs=True).text for i in range(4)]
     assert words == ["missing", "there", "other", "(missing)"]
     assert number_text(1 / 3) == "0.3333333333"
 
 
 def test_for_a_missing_value_all_that_it_could_have_been_is_as_near():
-    """So it is told where the point would score least, wherever on the line that lies."""
+    """So it says where the point would score least, wherever on the line that lies."""
     rows = pd.DataFrame({"x": [5.0] * 40 + [95.0] * 60, "y": [1.0] * 100})
     twin = Marginals({"x": (0, 100), "y": (0, 2)}, bins=10, missing=["x"]).fit(rows)
     other = twin.explain(pd.DataFrame({"x": [np.nan], "y": [1.0]})).counterfactual(feature="x")

@@ -112,7 +112,7 @@ def kinds_of_counts(grid, seed):
 @pytest.mark.parametrize("kind", ["keyed", "sparse", "exact"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("times", "max_depth"), [(1, None), (12, 4)])
-def test_every_holder_is_explained_by_its_own_counts(kind, weighted, times, max_depth):
+def test_every_kind_of_counts_is_explained_by_its_own_counts(kind, weighted, times, max_depth):
     """With 36 features the ids of cells need two words."""
     axes = (Axis(), Axis(5, unordered=True), Axis(missing=True)) * times
     grid, rng = Grid((5, 5, 4) * times, axes), np.random.default_rng(1)
@@ -157,7 +157,7 @@ def test_a_walk_that_ends_in_nothing_adds_one_edge_for_each_feature():
 @settings(max_examples=150, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1))
 def test_the_usual_cell_is_the_nearest_of_those_that_score_least(listed, drawn, rule, seed):
-    """Of all cells within reach, fewer than a thousand here: the first with the least score, if that is less."""
+    """The first cell with the least score within reach (fewer than a thousand cells here), if that is less."""
     bins, axes, points = drawn
     grid = Grid(tuple(bins), plain([Axis(*axis) for axis in axes]))
     counts = np.random.default_rng(seed).integers(-2, 5, grid.n_cells)

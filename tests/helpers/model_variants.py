@@ -12,7 +12,7 @@ NAMES = {"age": (0, 1), "bmi": (0, 2), "crp": (-1, 1)}
 
 VARIANTS = {
     "dense": DPGridKNN("1/3", features=NAMES, bins=[2, 3, 4], target_fpr=0.1),
-    "bought": DPGridKNN(
+    "private rows": DPGridKNN(
         0.3, features=NAMES, n_rows_hint="estimate", weighted=True, distance="point", neighbours="replace-one"
     ),
     "keyed": DPGridKNN(0.3, features=NAMES, bins=7, counts="keyed", rows_per_person=2, max_depth=None),
@@ -22,7 +22,9 @@ VARIANTS = {
     "infinite": DPGridKNN(np.inf, features=NAMES, bins=3),
     "twin": GridKNN(NAMES, bins=3, target_fpr=0.2, exhausted="as-printed"),
     "forest": DPForest("1/3", features=NAMES, n_trees=3, depth=6, subspace=(1, 3), tree_seed=7, target_fpr=0.1),
-    "bought forest": DPForest(2, features=NAMES, n_rows_hint="estimate", neighbours="replace-one", rows_per_person=3),
+    "private rows forest": DPForest(
+        2, features=NAMES, n_rows_hint="estimate", neighbours="replace-one", rows_per_person=3
+    ),
     "marginals": DPMarginals(0.3, features=NAMES, bins=[3, 10, 1], target_fpr=0.1, threshold_share=0.25),
     "infinite forest": DPForest(np.inf, features=NAMES, n_rows_hint=200),
     "forest's twin": Forest(NAMES, target_fpr=0.2),

@@ -147,7 +147,7 @@ def score(
 def score_of_listed(
     point: Sequence[int], bins: Sequence[int], counts: Mapping[int, int], **rule: Any
 ) -> tuple[float, int, int]:
-    """Algorithm 1 where all cells but a few count nothing: no limit on cells, and of those visited only these few are told."""
+    """Algorithm 1 where all cells but a few count nothing. No limit on cells; of the visited ones only these are given."""
     met = []
 
     def count(number: int) -> int:

@@ -51,7 +51,7 @@ class Stored:
 
     @property
     def bits(self):
-        """Of a whole number."""
+        """Bits of a whole number."""
         named = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
         return named.get(self.base.removeprefix("U")) or int("".join(filter(str.isdigit, self.base)))
 

@@ -190,7 +190,7 @@ def check_a_whole_walk():
         for root in walk.roots(re.search(r"ptr (\S+)$", text)[1])
     }
     assert stored == {f"%arg.buffers.{place('counts')}.4"}
-    told = [leak for leak in leaks if leak[0] not in {"made public", "raised?"}]
-    assert [reason for reason, _ in told] == ["branch"] * 3, told
+    left = [leak for leak in leaks if leak[0] not in {"made public", "raised?"}]
+    assert [reason for reason, _ in left] == ["branch"] * 3, left
     quick = Code(compiled, arrays - secret, {"table.0": KEYED_BY_TABLE}).leaks()
     assert len([reason for reason, _ in quick if reason in {"branch", "address"}]) > 20

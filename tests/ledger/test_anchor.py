@@ -26,7 +26,7 @@ def test_an_entry_is_on_disk_before_the_anchor_knows_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", sync)
     ledger.reserve("patients", ONE, "DPForest")
-    assert order == [2, 3]  # the anchor was tried before the third entry was there, and told of it afterwards
+    assert order == [2, 3]  # the anchor was tried before the third entry was there, and changed afterwards
     assert [head.number for head in heads_in(tmp_path / "elsewhere")] == [1, 2, 3]
     assert (tmp_path / "elsewhere").stat().st_mode & 0o077 == 0
 

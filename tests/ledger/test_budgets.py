@@ -57,9 +57,9 @@ def test_a_cost_is_rounded_up_and_by_less_than_a_billionth_of_a_thousandth(epsil
     up, unit = rounded_up(epsilon), Fraction(1, 10**12)
     assert epsilon <= up < epsilon + unit
     assert up.denominator <= 10**12
-    for told in (up, -up):
-        assert Fraction(number_text(told, down=True)) <= told <= Fraction(number_text(told))
-        assert Fraction(number_text(told)) - Fraction(number_text(told, down=True)) <= unit
+    for number in (up, -up):
+        assert Fraction(number_text(number, down=True)) <= number <= Fraction(number_text(number))
+        assert Fraction(number_text(number)) - Fraction(number_text(number, down=True)) <= unit
 
 
 def test_three_thirds_are_a_whole(ledger):

@@ -53,8 +53,8 @@ def test_from_the_first_budget_to_the_last_fit(folder):
     said = run("ledger", "show", "b.ledger", "--plan", "0.25")
     assert "0.25 left" in said
     assert "DPForest, epsilon 0.6" in said
-    told = json.loads(CliRunner().invoke(app, ["ledger", "show", "b.ledger", "--json", "--plan", "0.25"]).output)
-    assert told["budgets"] == [
+    shown = json.loads(CliRunner().invoke(app, ["ledger", "show", "b.ledger", "--json", "--plan", "0.25"]).output)
+    assert shown["budgets"] == [
         {
             "dataset": "patients",
             "part_of": None,
@@ -68,7 +68,7 @@ def test_from_the_first_budget_to_the_last_fit(folder):
             "fits_left": 0,
         }
     ]
-    assert [one["epsilon"] for one in told["charges"]] == ["0.6", "0.4"]
+    assert [one["epsilon"] for one in shown["charges"]] == ["0.6", "0.4"]
     said = run("ledger", "verify", "b.ledger", "one.dpo", "two.dpo")
     assert "6 entries" in said
     assert "2 model files, the anchor" in said
@@ -157,11 +157,11 @@ def test_nothing_of_the_rows_is_in_the_ledger_or_the_anchor(folder):
     create("--dataset", "patients", "--epsilon", "1", "--anchor", "b.anchor")
     fit("0.5", "one")
     content = (folder / "b.ledger").read_bytes() + (folder / "b.anchor").read_bytes()
-    for told in (b"0.1234", b"0.9876", b"1357"):
-        assert told not in content
+    for shown in (b"0.1234", b"0.9876", b"1357"):
+        assert shown not in content
 
 
-def test_whoever_stops_a_fit_is_told_whether_it_was_charged(folder, monkeypatch):
+def test_a_stopped_fit_says_whether_it_was_charged(folder, monkeypatch):
     create("--dataset", "patients", "--epsilon", "1")
 
     def stop(*_):

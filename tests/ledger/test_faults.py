@@ -178,7 +178,7 @@ def test_an_output_that_cannot_be_written_for_other_reasons_is_noticed_before_th
     assert Ledger(folder / "book" / "b.ledger").spendings() == []
 
 
-def test_whoever_cannot_print_is_told_on_the_other_stream(folder):
+def test_a_failed_print_is_reported_on_the_other_stream(folder):
     with Path("/dev/full").open("w") as full:
         code, said = fit(folder, to=full)
     assert code == 1
@@ -193,10 +193,10 @@ def as_child(work):
     pid = os.fork()
     if not pid:
         try:
-            told = str(work())
-        except BaseException as error:  # noqa: BLE001 - told to the parent
-            told = f"{type(error).__name__}: {error}"
-        os.write(writing, told.encode())
+            outcome = str(work())
+        except BaseException as error:  # noqa: BLE001 - passed to the parent
+            outcome = f"{type(error).__name__}: {error}"
+        os.write(writing, outcome.encode())
         os._exit(0)
     os.close(writing)
     os.waitpid(pid, 0)
@@ -239,7 +239,7 @@ def test_who_may_not_write_the_anchor_is_refused_before_the_charge(folder):
     assert ledger.spendings() == []
 
 
-def test_an_anchor_that_can_only_grow_is_tried_and_told_like_any_other(folder):
+def test_an_anchor_that_can_only_grow_is_tried_and_written_like_any_other(folder):
     anchor, ledger = folder / "elsewhere" / "b.anchor", Ledger(folder / "book" / "b.ledger")
     if (
         shutil.which("chattr") is None

@@ -32,7 +32,7 @@ from dpoutlier.exceptions import (
 from dpoutlier.model.file.archive import read_archive
 from dpoutlier.model.release import release_id
 from dpoutlier.trusted import engine_people, in_engine, on_cluster
-from dpoutlier.trusted import open as opening
+from dpoutlier.trusted import open as trusted_open
 from dpoutlier.trusted import reference as reading
 from dpoutlier.trusted.reference import in_silence
 
@@ -71,8 +71,8 @@ def test_every_private_detector_is_charged_and_its_model_tells_where(ledger, tmp
     )
 
 
-def test_all_that_a_fit_buys_is_charged(ledger):
-    """Bounds, the number of rows and a threshold are parts of epsilon, and the ledger is told of the whole."""
+def test_everything_a_fit_releases_is_charged(ledger):
+    """Bounds, the number of rows and a threshold are parts of epsilon, and the ledger is charged the whole."""
     everything = {
         "n_rows_hint": "estimate",
         "target_fpr": 0.1,
@@ -134,14 +134,14 @@ def test_the_charge_is_on_disk_before_the_first_read_of_rows(tmp_path, monkeypat
     seen = Counter()
 
     def watched(read):
-        connection = sqlite3.connect(path)  # not by our own code: what a stranger would find
+        connection = sqlite3.connect(path)  # not by our own code: what an outsider would find
         ((number,),) = connection.execute('SELECT count(*) FROM entries WHERE body LIKE \'%"kind":"reserve"%\'')
         connection.close()
         seen[number] += 1
         return in_silence(read)
 
-    for module in (reading, opening, in_engine, engine_people, on_cluster):
-        monkeypatch.setattr(module, "in_silence", watched, raising=module in {reading, opening, in_engine})
+    for module in (reading, trusted_open, in_engine, engine_people, on_cluster):
+        monkeypatch.setattr(module, "in_silence", watched, raising=module in {reading, trusted_open, in_engine})
     for name, (rows, more) in sources(tmp_path).items():
         path = tmp_path / f"{name}.ledger"
         made = Ledger.create(path)
@@ -242,7 +242,7 @@ def test_a_model_that_was_charged_is_not_fitted_again_for_nothing(ledger, tmp_pa
 
 
 @pytest.mark.parametrize("rows", [ROWS.tolist(), [], memoryview(ROWS)])
-def test_what_does_not_show_its_columns_is_refused_before_it_is_looked_at(ledger, rows):
+def test_tables_without_known_columns_are_refused_before_reading(ledger, rows):
     with pytest.raises(InvalidParameterError, match="not known before rows are read"):
         KINDS["marginals"](ledger=ledger, dataset="patients").fit(rows)
     assert ledger.balance("patients").spent == 0

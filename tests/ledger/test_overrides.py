@@ -39,7 +39,7 @@ def put_back(ledger, tmp_path):
     return {"model": [model], "head": ["--head", head], "old anchor": ["--anchor", tmp_path / "taken away"]}
 
 
-def test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does(ledger, tmp_path, put_back):
+def test_an_old_copy_under_another_anchor_is_recorded_and_still_detected(ledger, tmp_path, put_back):
     with pytest.raises(LedgerError, match="old copy"):
         ledger.reserve("patients", ONE, "DPForest")
     given = Ledger(ledger.path, anchor=tmp_path / "forged.anchor")
@@ -59,8 +59,8 @@ def test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better
         said = run("ledger", command, ledger.path)  # without the option: the given place is the ledger's anchor now
         assert "Entry 3, " in said
         assert line in " ".join(said.split())
-        (told,) = json.loads(run("ledger", command, ledger.path, "--json"))["anchor_changes"]
-        assert (told["entry"], told["how"], told["old"]) == (3, "override", str(tmp_path / "true.anchor"))
+        (recorded,) = json.loads(run("ledger", command, ledger.path, "--json"))["anchor_changes"]
+        assert (recorded["entry"], recorded["how"], recorded["old"]) == (3, "override", str(tmp_path / "true.anchor"))
     for known in put_back.values():
         run("ledger", "verify", ledger.path, *known, code=2)
 
@@ -109,10 +109,10 @@ def test_reading_under_another_anchor_records_nothing_and_says_that(ledger, tmp_
     for command in ("show", "verify"):
         said = run("ledger", command, ledger.path, "--anchor", tmp_path / "other.anchor")
         assert "Not recorded yet; the next entry will record it: " in said
-        (told,) = json.loads(run("ledger", command, ledger.path, "--anchor", tmp_path / "other.anchor", "--json"))[
+        (recorded,) = json.loads(run("ledger", command, ledger.path, "--anchor", tmp_path / "other.anchor", "--json"))[
             "anchor_changes"
         ]
-        assert (told["entry"], told["how"]) == (None, "override")
+        assert (recorded["entry"], recorded["how"]) == (None, "override")
         assert "anchor was" not in run("ledger", command, ledger.path)
     assert ledger.path.read_bytes() == before
 
@@ -146,8 +146,8 @@ def test_moves_and_losses_of_the_anchor_are_shown(ledger, tmp_path):
         assert (
             f"the anchor {tmp_path / 'second.anchor'} was declared lost, and {tmp_path / 'third.anchor'} taken" in said
         )
-        told = json.loads(run("ledger", command, ledger.path, "--json"))["anchor_changes"]
-        assert [(one["entry"], one["how"]) for one in told] == [(3, "moved"), (4, "lost")]
+        recorded = json.loads(run("ledger", command, ledger.path, "--json"))["anchor_changes"]
+        assert [(one["entry"], one["how"]) for one in recorded] == [(3, "moved"), (4, "lost")]
 
 
 def test_a_move_that_is_refused_leaves_no_anchor_behind(ledger, tmp_path):

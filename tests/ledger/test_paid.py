@@ -150,8 +150,8 @@ def test_a_merge_keeps_the_receipts_of_its_parts(ledger, tmp_path):
     kept = {part.release: part.receipt for part in again.model_.merged.parts}
     assert kept == {release_id(fit.model_): fit.model_.receipt for fit in fits}
     assert merge([again, plain().fit(ROWS)], people="disjoint").model_.merged.parts != again.model_.merged.parts
-    told = {part["release"]: part.get("ledger") for part in again.privacy_statement().to_dict()["merged"]["parts"]}
-    assert told == {release: None if one is None else one.to_json() for release, one in kept.items()}
+    stated = {part["release"]: part.get("ledger") for part in again.privacy_statement().to_dict()["merged"]["parts"]}
+    assert stated == {release: None if one is None else one.to_json() for release, one in kept.items()}
     page = " ".join(CliRunner().invoke(app, ["inspect", str(path)]).output.split())
     assert f"charged to others, entry {fits[1].model_.receipt.entry} of the ledger" in page
     said = verify(ledger, path, code=0)
@@ -169,7 +169,7 @@ def test_parts_of_other_custodians_are_not_known_here_and_a_merge_of_them_alone_
     assert "charged to another ledger" in verify(third, both, code=2)
 
 
-def test_a_whole_and_one_of_its_parts_are_told_by_the_ledger_alone(ledger, tmp_path):
+def test_only_the_ledger_detects_a_whole_and_one_of_its_parts(ledger, tmp_path):
     ledger.open_budget("january", part_of="patients")
     fits = [charged(ledger), charged(ledger, "january")]
     disjoint, overlapping = (merge(fits, people=own).save(tmp_path / own) for own in ("disjoint", "overlapping"))

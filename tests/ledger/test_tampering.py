@@ -164,7 +164,7 @@ def test_a_head_is_compared_whole(ledger):
             ledger.verify(head=other)
 
 
-def test_what_is_left_is_told_rounded_down():
+def test_what_is_left_is_shown_rounded_down():
     assert number_text(Fraction(1, 3), down=True) == "0.333333333333"
     assert number_text(Fraction(1, 3)) == "0.333333333334"
 
@@ -186,7 +186,7 @@ def test_a_trigger_that_undoes_what_is_written_is_noticed(ledger):
         ledger.reserve("patients", ONE, "DPForest")
 
 
-def test_an_old_copy_is_told_by_a_head_and_by_a_receipt_and_not_without(ledger, tmp_path):
+def test_an_old_copy_is_detected_only_with_a_head_or_a_receipt(ledger, tmp_path):
     old = tmp_path / "copy.ledger"
     shutil.copy(ledger.path, old)
     receipt = ledger.reserve("patients", ONE, "DPForest")
@@ -198,7 +198,7 @@ def test_an_old_copy_is_told_by_a_head_and_by_a_receipt_and_not_without(ledger, 
             ledger.verify(**known)
 
 
-def test_a_chain_that_was_hashed_anew_is_told_by_a_receipt(ledger, tmp_path):
+def test_a_chain_that_was_hashed_anew_is_detected_with_a_receipt(ledger, tmp_path):
     receipt = ledger.reserve("patients", ONE, "DPForest")
     forged = Ledger.create(tmp_path / "forged.ledger")
     forged.open_budget("patients", 30)

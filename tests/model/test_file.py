@@ -28,7 +28,7 @@ KEPT = {
     *("k", "weighted", "distance", "max_depth", "max_cells", "exhausted"),
     *("target_fpr", "threshold_share", "rows_per_person", "subspace", "tree_seed"),
 }
-PUBLIC = {"dense", "bought", "sparse", "forest", "bought forest", "marginals"}
+PUBLIC = {"dense", "private rows", "sparse", "forest", "private rows forest", "marginals"}
 
 
 @quiet
@@ -48,7 +48,7 @@ def test_a_loaded_model_is_the_model_that_was_saved(name, tmp_path):
         assert getattr(estimator, argument) == getattr(detector, argument)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert estimator.fit(ROWS).model_.partition == detector.model_.partition or name == "bought"
+        assert estimator.fit(ROWS).model_.partition == detector.model_.partition or name == "private rows"
     again = loaded.save(tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 
@@ -199,7 +199,7 @@ def test_a_file_of_the_first_noise_gives_the_scores_that_it_gave_when_it_was_wri
     assert (again.outlier_scores(points) == loaded.outlier_scores(points)).all()
 
 
-def test_an_existing_file_is_kept_unless_told(tmp_path):
+def test_an_existing_file_is_kept_without_force(tmp_path):
     detector = VARIANTS["dense"].fit(ROWS)
     path = detector.save(tmp_path / "model")
     before = path.read_bytes()

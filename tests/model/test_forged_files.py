@@ -36,7 +36,7 @@ def saved_secret(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def saved_merge(tmp_path_factory):
-    """Of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
+    """A merge of three forests: epsilon 1/3, 1/2 (with a threshold) and 1."""
     named = {"features": NAMES, "n_trees": 3, "depth": 6}
     plain, threshold = DPForest("1/3", **named), DPForest("1/2", target_fpr=0.1, **named)
     fits = [plain.fit(ROWS), threshold.fit(ROWS), DPForest(1, **named).fit(ROWS)]
@@ -202,7 +202,7 @@ def estimated_for_too_little(parts):
         (at("merged", "people", value="overlapping"), "epsilon of the model file is not that of its parts together"),
         (at("guarantee", "epsilon", value="1/3"), "epsilon of the model file is not that of its parts together"),
         (at("guarantee", "epsilon", value="11/6"), "epsilon of the model file is not that of its parts together"),
-        (at("merged", "people", value="strangers"), "not a model file"),
+        (at("merged", "people", value="other"), "not a model file"),
         (at("merged", value=None), "not a model file"),
         (at("merged", "parts", value=[]), "not a model file"),
         (at("merged", "parts", value=[{}] * 1001), "more parts than this format knows"),
@@ -297,8 +297,8 @@ def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret
         load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
 
 
-def test_a_bought_number_of_rows_is_checked(tmp_path):
-    path = VARIANTS["bought"].fit(ROWS).save(tmp_path / "m")
+def test_a_private_number_of_rows_is_checked(tmp_path):
+    path = VARIANTS["private rows"].fit(ROWS).save(tmp_path / "m")
     for change in (at("n_hint", value=None), at("charges", 0, "epsilon", value="1/10")):
         with pytest.raises(ModelFileError, match="not estimated as this format does"):
             load(rewritten(path, tmp_path / "forged.dpo", change=change))

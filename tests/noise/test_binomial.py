@@ -88,7 +88,7 @@ def test_bounds_of_the_distribution_hold_the_exact_one_and_no_more_than_two_unit
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(rates, st.integers(1, 8), st.integers(1, 30), st.data())
-def test_words_that_agree_with_the_distribution_are_told_apart_by_the_next(law, tau, n, data):
+def test_words_that_agree_with_the_distribution_are_decided_by_the_next(law, tau, n, data):
     """U is one unit below, at and above the digits of some F(k), to 64, 128 and 192 bits."""
     exact = distribution_between(n, law, tau)
     k, words = data.draw(st.integers(0, n)), data.draw(st.integers(1, 3))

@@ -59,7 +59,7 @@ def test_the_half_width_of_one_draw_is_the_least_that_covers(units, level):
 
 @pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 4), Fraction(3, 8)])
 @pytest.mark.parametrize("t", [0, 1, 7])
-def test_a_level_a_hair_beside_the_coverage_is_told_apart(rate, t):
+def test_a_level_a_hair_beside_the_coverage_is_distinguished(rate, t):
     """In floats all of these levels would be one and the same number."""
     below, above = exact_coverage(rate, t)
     assert 0 < above - below < Fraction(1, 10**148)
@@ -67,7 +67,7 @@ def test_a_level_a_hair_beside_the_coverage_is_told_apart(rate, t):
     assert noise(rate).half_width(above) == t + 1
 
 
-def test_a_level_a_thousand_digits_beside_the_coverage_is_told_apart_too():
+def test_a_level_a_thousand_digits_beside_the_coverage_is_distinguished_too():
     """From the first digits one cannot tell; then more are taken."""
     context = Context(prec=1200)
     a = context.exp(Decimal(-1))

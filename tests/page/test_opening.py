@@ -10,7 +10,7 @@ from server_process import running_server
 
 
 @needs_chromium
-def test_a_wrong_key_is_told_and_the_right_one_opens(visit, server, key):
+def test_a_wrong_key_is_reported_and_the_right_one_opens(visit, server, key):
     page = visit.open()
     expect(page.locator("#key")).to_be_focused()
     assert page.locator("#key").get_attribute("type") == "password"

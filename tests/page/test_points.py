@@ -104,7 +104,7 @@ def test_a_typed_row_is_scored_and_explained_and_the_next_one_joins_it(visit, ke
 
 @pytest.mark.slow
 @needs_chromium
-def test_bad_files_are_told_in_clear_words(visit, key):
+def test_bad_files_are_reported_in_clear_words(visit, key):
     page = visit.open(key, "patients")
     problem = page.locator("#problem-text")
     header = "age,sex,bmi,glucose,smoker"
@@ -176,7 +176,7 @@ def test_the_same_file_is_scored_by_the_model_that_is_chosen_next(visit, key):
 
 
 @needs_chromium
-def test_of_two_models_the_one_chosen_last_is_used_also_if_the_other_answers_later(visit, key):
+def test_of_two_models_the_model_chosen_last_is_used(visit, key):
     held = []
     visit.page.route("**/v1/models/markup", lambda route: held.append(route))  # noqa: PLW0108 - a builtin takes no mark
     page = visit.open(key, "plain")  # markup is the first, and is asked for before

@@ -169,7 +169,7 @@ def test_a_model_without_names_is_sent_all_columns_but_the_persons(visit):
 
 
 @needs_chromium
-def test_a_model_that_is_replaced_between_two_parts_is_told(visit, key, server, folder, detectors):
+def test_a_model_that_is_replaced_between_two_parts_is_reported(visit, key, server, folder, detectors):
     page = visit.open(key, "replaced")
     seen = []
 

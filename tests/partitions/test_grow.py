@@ -54,7 +54,7 @@ def digest(trees: Trees) -> str:
 
 
 def digest_of_cells(trees: Trees) -> str:
-    """Of the cells of points, with what each feature adds to a leaf's number."""
+    """Digest of the cells of points, with what each feature adds to a leaf's number."""
     points = np.random.default_rng(0).integers(0, 2**32, (300, trees.n_features), dtype=np.uint32)
     points[:2] = [[0], [2**32 - 1]]
     axes = [[(axis.feature, axis.levels, axis.cuts, axis.add) for axis in tree] for tree in trees.leaf_axes]

@@ -1,4 +1,4 @@
-"""What a server must not get wrong in small ways: whose threshold, which headers, what of an error is told, what is left behind."""
+"""What a server must not get wrong in small ways: whose threshold, which headers, what an error shows, what is left behind."""
 
 import io
 import json
@@ -81,7 +81,7 @@ def test_an_explanation_tells_what_the_library_tells(app, path):
             assert row["adds"] == wanted.contributions[i, wanted.features.index(row["feature"])]
 
 
-def test_of_an_error_inside_only_its_kind_and_place_are_told(app, monkeypatch, capfd):
+def test_an_internal_error_shows_only_its_kind_and_place(app, monkeypatch, capfd):
     def fail(*_args, **_named):
         raise RuntimeError("sentinel-30492-of-a-point")
 
@@ -140,12 +140,12 @@ def test_many_points_are_outside_where_few_would_be(path):
     app = loaded_app(models=(("a", str(path)),), max_rows=10**6)
     values = np.random.default_rng(0).uniform(-1, 2, (70_000, 2))
     scorer = app.state.worker.models.served["a"].scorer()
-    told = scorer.of_columns([np.ascontiguousarray(values[:, j]) for j in range(2)])
-    assert (told.columns["outside_bounds"] == load(path).outside_bounds(values)).all()
-    assert (told.columns["outlier_score"] == load(path).outlier_scores(values)).all()
+    batch = scorer.of_columns([np.ascontiguousarray(values[:, j]) for j in range(2)])
+    assert (batch.columns["outside_bounds"] == load(path).outside_bounds(values)).all()
+    assert (batch.columns["outlier_score"] == load(path).outlier_scores(values)).all()
 
 
-def test_the_number_of_missing_values_is_told(app):
+def test_the_number_of_missing_values_is_stated(app):
     body = b'{"points":[[1,1],[null,1],["",1],[1,null]]}'
     status, _, answer = call(app, "POST", "/v1/models/a/score", headers=JSON, body=body)
     said = json.loads(answer)["error"]["message"]
@@ -264,7 +264,7 @@ def test_a_head_after_a_large_body_in_the_same_piece_is_not_counted_with_it(path
 # What is stated ------------------------------------------------------------------------------------------------------------
 
 
-def _told_of(path, secret):
+def _statements_of(path, secret):
     """All texts that state the privacy of a model, by where they stand."""
     from typer.testing import CliRunner
 
@@ -290,8 +290,8 @@ def _told_of(path, secret):
 def test_a_keyed_model_states_its_delta_for_whoever_can_time_answers(tmp_path, kind):
     made = DPGridKNN(1, features={"x": (0, 1), "y": (0, 1)}, bins=4, counts=kind)
     made.fit(pa.table({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50)}))
-    told, detail = _told_of(made.save(tmp_path / "m"), secret=kind == "keyed")
-    for where, page in told.items():
+    texts, detail = _statements_of(made.save(tmp_path / "m"), secret=kind == "keyed")
+    for where, page in texts.items():
         text = " ".join(page.split())
         assert ("N 2^-60" in text) is (kind == "keyed"), where
         assert ("For clients that time the answers of a server" in text) is (kind == "keyed"), where

@@ -171,7 +171,7 @@ def test_a_server_as_another_user_goes_on_after_root_has_changed_keys(needs_anot
     assert f"chown {NOBODY} {file}" in told[0]["message"]
 
 
-def test_a_file_that_cannot_be_read_is_told_by_a_worker_that_starts(tmp_path, capfd):
+def test_a_worker_that_starts_reports_an_unreadable_key_file(tmp_path, capfd):
     from dpoutlier.server.authentication import Guard
 
     guard = Guard(str(tmp_path / "keys.json"))

@@ -190,7 +190,7 @@ def test_a_rate_is_one_for_all_workers(file, tmp_path):
 
 
 LARGE = 0.1
-"""Of medians of 3000 times each, taken in turns. Their standard errors are below a hundredth, so this is over ten of them."""
+"""Difference of medians of 3000 times each, in turns. Their standard errors are below a hundredth, so this is over ten of them."""
 
 
 def _difference(check, one, other, n=3000):

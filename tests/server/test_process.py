@@ -166,7 +166,7 @@ def test_slow_and_large_heads_are_refused(server):
         assert b" 431 " in raw(server, b"GET / HTTP/1.1\r\nHost: x\r\n" + head)
     assert b" 431 " in raw(server, b"GET /" + b"a" * 50_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b" 400 " in raw(server, b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
-    first = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"  # and the second on a connection is told as well
+    first = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"  # and the second on a connection is answered as well
     for second, status in (
         (b"Host: a\r\nHost: b", b" 400 "),
         (b"X-A: 1\r\n" * 200, b" 431 "),
@@ -316,7 +316,7 @@ def test_a_revoked_key_is_out_within_two_seconds(server, folder):
 
 
 class Load:
-    """Threads that ask without pause, and what they were told."""
+    """Threads that ask without pause, and their answers."""
 
     def __init__(self, server, key, model="b", n=4):
         self.server, self.key, self.model = server, key, model

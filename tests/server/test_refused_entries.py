@@ -25,7 +25,20 @@ ROUTES = {
     "/v1/models": ("GET", "/v1/models"),
     "/metrics": ("GET", "/metrics"),
 }
-TOLD = {"seq", "time", "event", "request_id", "key", "model", "release", "route", "rows", "status", "previous", "hash"}
+ENTRY_FIELDS = {
+    "seq",
+    "time",
+    "event",
+    "request_id",
+    "key",
+    "model",
+    "release",
+    "route",
+    "rows",
+    "status",
+    "previous",
+    "hash",
+}
 
 
 @pytest.fixture
@@ -67,7 +80,7 @@ def test_a_refused_key_is_entered_on_every_route(app, log, route):
     assert ask(app, *ROUTES[route], "dpo_aaaaaaaaaa_" + "A" * 43) == 401
     assert ask(app, *ROUTES[route]) == 401
     for entry in entries(log):
-        assert set(entry) == TOLD
+        assert set(entry) == ENTRY_FIELDS
         assert [entry[name] for name in ("event", "route", "status", "key", "model")] == [
             "refused",
             route,
@@ -125,14 +138,14 @@ def test_other_probes_with_a_valid_key_are_entered(app, log, good):
 
 def test_the_answers_tell_as_little_as_before(app, good):
     """A forbidden model answers as one that does not exist: body and headers, but for the id of the request."""
-    told = []
+    responses = []
     for path in ("/v1/models/b/score", "/v1/models/none/score", "/v1/models/b", "/v1/models/none"):
         method = "POST" if path.endswith("score") else "GET"
         headers = {**JSON, "Authorization": f"Bearer {good}"}
         status, names, body = call(app, method, path, headers=headers, body=ONE)
-        told.append((status, body, {name: value for name, value in names.items() if name != "x-request-id"}))
-    assert told[0] == told[1]
-    assert told[2] == told[3]
+        responses.append((status, body, {name: value for name, value in names.items() if name != "x-request-id"}))
+    assert responses[0] == responses[1]
+    assert responses[2] == responses[3]
 
 
 # Floods --------------------------------------------------------------------------------------------------------------------

@@ -259,7 +259,7 @@ def test_explanations_are_those_of_the_library(app, models):
     assert (status, json.loads(answer)["error"]["code"]) == (413, "too-many-rows")
 
 
-def test_what_is_told_of_models(app, models):
+def test_models_are_listed_and_described(app, models):
     status, _, answer = call(app, "GET", "/v1/models")
     listed = json.loads(answer)["models"]
     assert status == 200
@@ -357,7 +357,7 @@ def test_scores_do_not_wait_for_explanations_and_few_of_these_wait(tmp_path, mon
     assert app.state.worker.bodies.held == 0
 
 
-def test_files_that_vanish_or_cannot_be_loaded_are_told_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
+def test_files_that_vanish_or_cannot_be_loaded_are_reported_and_the_model_goes_on(tmp_path, monkeypatch, capfd):
     from dpoutlier.server import metrics
     from dpoutlier.server.models import LoadedModel
     from dpoutlier.server.watch import check_models

@@ -1,4 +1,4 @@
-"""What is checked, refused and told before a server listens."""
+"""What is checked, refused and logged before a server listens."""
 
 import json
 import signal
@@ -75,24 +75,24 @@ def test_an_audit_log_that_cannot_be_used_is_named(folder, tmp_path):
     assert "--audit /dev/full cannot be written: No space left" in told
 
 
-def test_what_is_told_at_the_start(folder, monkeypatch, capfd):
+def test_what_is_logged_at_the_start(folder, monkeypatch, capfd):
     from dpoutlier.server import run
 
-    told = []
-    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: told.append("runs"))
+    lines = []
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: lines.append("runs"))
     real = run.LoadedModels.load_all
     monkeypatch.setattr(
-        run.LoadedModels, "load_all", lambda models: told.extend(capfd.readouterr().err.splitlines()) or real(models)
+        run.LoadedModels, "load_all", lambda models: lines.extend(capfd.readouterr().err.splitlines()) or real(models)
     )
     handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)]
     monkeypatch.setenv("DPOUTLIER_SERVER", "")
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     try:
         for host, encrypted in (("127.0.0.1", True), ("0.0.0.0", False)):
-            told.clear()
+            lines.clear()
             run.serve(Settings((("a", str(folder / "a.dpo")),), host=host, port=0))
-            assert told[-1] == "runs"
-            assert json.loads(told[0])["event"] == "starting"  # before anything that takes long
+            assert lines[-1] == "runs"
+            assert json.loads(lines[0])["event"] == "starting"  # before anything that takes long
             events = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
             assert ("not-encrypted" in events) == (not encrypted)
             assert "listening" in events

@@ -1,4 +1,4 @@
-"""What a worker looks after while it answers: no failure of one part ends it, hides another, or leaves it ready."""
+"""What a worker checks while it answers: no failed check ends it, hides another, or leaves it ready."""
 
 import ast
 import asyncio
@@ -35,7 +35,7 @@ SERVER = Path(dpoutlier.server.__file__).parent
 
 
 @pytest.mark.slow
-def test_after_too_many_files_keys_and_models_are_looked_at_again(tmp_path):
+def test_after_too_many_files_keys_and_models_are_checked_again(tmp_path):
     """Connections take all files that the server may open; meanwhile its first metrics are written, keys and a model change."""
     keys = tmp_path / "keys.json"
     fitted(tmp_path, "a.dpo")
@@ -107,17 +107,17 @@ async def readiness(app):
 
 
 def counting(part, errors):
-    """A look that raises these errors, one after the other, and is a look afterwards; each is counted."""
-    real, looks = part.check, []
+    """Let a check raise these errors, one after the other, and then do its work. Returns a list that grows with each call."""
+    real, calls = part.check, []
 
-    def look():
-        looks.append(part.name)
+    def check():
+        calls.append(part.name)
         if errors:
             raise errors[0] if len(errors) == 1 and errors[0].args else errors.pop()
         real()
 
-    part.check = look
-    return looks
+    part.check = check
+    return calls
 
 
 FOR_EVER = OSError(24, "for ever")
@@ -127,7 +127,7 @@ FOR_EVER = OSError(24, "for ever")
 @pytest.mark.parametrize(
     "kind", [OSError, *(pytest.param(own, marks=pytest.mark.slow) for own in (ValueError, RuntimeError, MemoryError))]
 )
-def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path, monkeypatch, name, kind):
+def test_a_check_that_fails_once_is_repeated_and_the_others_go_on(tmp_path, monkeypatch, name, kind):
     monkeypatch.setattr("dpoutlier.server.watch.INTERVAL", 0.02)
 
     async def all_of_it():
@@ -136,14 +136,14 @@ def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path
             broken = next(part for part in app.state.worker.watch.checks if part.name == name)
             others = [part for part in app.state.worker.watch.checks if part is not broken]
             rest = [counting(part, []) for part in others]
-            looks = counting(broken, [kind()])
+            calls = counting(broken, [kind()])
             seen = []
             for _ in range(400):
                 seen.append(await readiness(app))
-                if len(looks) > 2 and all(len(own) > 2 for own in rest):
+                if len(calls) > 2 and all(len(own) > 2 for own in rest):
                     break
                 await asyncio.sleep(0.005)
-            assert len(looks) > 2
+            assert len(calls) > 2
             assert all(len(own) > 2 for own in rest)
             assert (503, [f"checking the {name} failed ({kind.__name__})"]) in seen
             await asyncio.sleep(0.05)
@@ -153,28 +153,28 @@ def test_a_part_that_fails_once_is_looked_at_again_and_the_others_go_on(tmp_path
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_that_always_fails_leaves_the_worker_not_ready_and_the_others_go_on(tmp_path, monkeypatch, capfd, name):
+def test_a_check_that_always_fails_leaves_the_worker_not_ready_and_the_others_go_on(tmp_path, monkeypatch, capfd, name):
     monkeypatch.setattr("dpoutlier.server.watch.INTERVAL", 0.02)
 
     async def all_of_it():
         async with living(tmp_path) as app:
             broken = next(part for part in app.state.worker.watch.checks if part.name == name)
             rest = [counting(part, []) for part in app.state.worker.watch.checks if part is not broken]
-            looks = counting(broken, [FOR_EVER])
+            calls = counting(broken, [FOR_EVER])
             for _ in range(1000):
                 await asyncio.sleep(0.01)
-                if len(looks) >= 20 and all(len(own) > 5 for own in rest):
+                if len(calls) >= 20 and all(len(own) > 5 for own in rest):
                     break
-            assert len(looks) >= 20
+            assert len(calls) >= 20
             assert all(len(own) > 5 for own in rest)
             assert await readiness(app) == (503, [f"checking the {name} failed (OSError)"])
 
     asyncio.run(all_of_it())
-    told = [line for line in capfd.readouterr().err.splitlines() if "check-failed" in line]
-    assert len(told) in {1, 2}  # once, and once more at the end if there is something left to do
+    logged = [line for line in capfd.readouterr().err.splitlines() if "check-failed" in line]
+    assert len(logged) in {1, 2}  # once, and once more at the end if there is something left to do
 
 
-def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatch):
+def test_while_a_check_hangs_the_worker_is_not_ready_and_accepts_no_key(tmp_path, monkeypatch):
     """As on a network disk that does not answer."""
     key = create_key(tmp_path / "keys.json", ["a"])
     guard = Guard(str(tmp_path / "keys.json"))
@@ -193,7 +193,7 @@ def test_a_look_that_hangs_is_not_ready_and_no_key_is_taken(tmp_path, monkeypatc
     assert guard.key_of(headers).models == ("a",)
 
 
-def test_keys_that_could_not_be_read_are_read_at_the_next_look(tmp_path, monkeypatch):
+def test_keys_that_could_not_be_read_are_read_at_the_next_check(tmp_path, monkeypatch):
     """Too many files are open at the moment when the file is replaced: until it can be read no key is valid, then it is read."""
     from dpoutlier.server import authentication as module
 
@@ -231,11 +231,11 @@ ENDS = {
         "    await real(self)\n"
         "watch.PeriodicCheck.run_forever = broken"
     ),
-    "by a bug in what tells of it": (
+    "by a bug in its report": (
         "def broken(self, error): raise KeyError\n"
         "watch.PeriodicCheck._report = broken\n"
-        "def look(models): raise OSError\n"
-        "worker.check_models = look"
+        "def broken_check(models): raise OSError\n"
+        "worker.check_models = broken_check"
     ),
 }
 
@@ -263,7 +263,7 @@ def test_a_worker_ends_if_one_of_its_tasks_ends(tmp_path, cause):
 LONG_LIVED = {"create_task", "ensure_future", "Thread", "Timer", "ThreadPoolExecutor", "ProcessPoolExecutor"}
 LONG_LIVED |= {"run_in_executor", "call_later", "call_soon", "call_at", "add_done_callback", "add_reader", "submit"}
 KNOWN = {
-    ("watch.py", "run_in_executor"): "awaited by the part whose look it is",
+    ("watch.py", "run_in_executor"): "awaited by the check that it belongs to",
     ("watch.py", "create_task"): "its end ends the worker",
     ("watch.py", "add_done_callback"): "ends the worker",
     ("app.py", "run_in_executor"): "loads models before the worker is ready; a failure ends it",
@@ -293,7 +293,7 @@ def test_files_are_compared_in_one_place_only():
 
 @pytest.mark.parametrize("value", ["\ud800", object(), {1: {2}}, float("nan"), b"\xff"])
 def test_a_line_of_the_log_never_raises(capfd, value):
-    logs.log("odd", value=value, message="told")
+    logs.log("odd", value=value, message="text")
     (line,) = capfd.readouterr().err.splitlines()
     assert json.loads(line)["event"] == "odd"
 
@@ -363,7 +363,7 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path, monkeypatch, 
     assert models.refresh("a", str(tmp_path / "a.dpo")) is error
     assert models.refresh("a", str(tmp_path / "a.dpo")) is None
     monkeypatch.setattr(LoadedModel, "load", real)
-    assert models.refresh("a", str(tmp_path / "a.dpo")) is None  # not at every look
+    assert models.refresh("a", str(tmp_path / "a.dpo")) is None  # not at every check
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now + module.RETRY + 1)
     assert models.refresh("a", str(tmp_path / "a.dpo")) == module.LOADED

@@ -220,7 +220,7 @@ def test_a_schema_gives_lines_to_fill_in():
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_with_schema_no_value_is_told(tmp_path, monkeypatch, suffix):
+def test_with_schema_no_value_is_shown(tmp_path, monkeypatch, suffix):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dpoutlier.cli.files._public", pytest.fail)
     sentinel = pa.table({"age": [987654321, 5], "name": ["SENTINEL", "SECOND"], "x": [0.123456789, None]})
@@ -230,9 +230,9 @@ def test_with_schema_no_value_is_told(tmp_path, monkeypatch, suffix):
         pq.write_table(sentinel.replace_schema_metadata({"note": "SENTINEL"}), "r.parquet")
     printed = run("features", f"r{suffix}", "--schema", "-o", "f.toml")
     written = (tmp_path / "f.toml").read_text()
-    for told in (printed, written):
-        assert "age" in told
-        assert not any(value in told for value in ("987654321", "SENTINEL", "SECOND", "0.1234"))
+    for shown in (printed, written):
+        assert "age" in shown
+        assert not any(value in shown for value in ("987654321", "SENTINEL", "SECOND", "0.1234"))
     first = "Only the first line of r.csv was read, as the names of its columns"
     assert (first if suffix == ".csv" else "No row was read") in printed
     assert ("No row was read" in printed) == (suffix == ".parquet")
@@ -254,7 +254,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_a_first_line_that_is_a_row_is_not_told(tmp_path, monkeypatch, row):
+def test_a_first_line_that_is_a_row_is_not_shown(tmp_path, monkeypatch, row):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.csv").write_text(f"{row}\n")
     printed = run("features", "r.csv", "--schema", code=2)
@@ -264,7 +264,7 @@ def test_a_first_line_that_is_a_row_is_not_told(tmp_path, monkeypatch, row):
 
 
 def test_a_first_line_of_text_alone_is_said_to_be_read(tmp_path, monkeypatch):
-    """It may be a row, and nothing tells: so nobody is told that no row was read."""
+    """It may be a row, and nothing tells: so no message says that no row was read."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r.csv").write_text("Ada,Berlin,female\nBob,Rome,male\n")
     printed = run("features", "r.csv", "--schema")
@@ -346,7 +346,7 @@ def test_rows_are_read_only_if_somebody_says_that_they_are_public(sample, tmp_pa
     assert not (tmp_path / "features.toml").exists()
 
 
-def test_an_existing_file_is_kept_unless_told(sample, tmp_path):
+def test_an_existing_file_is_kept_without_force(sample, tmp_path):
     (tmp_path / "features.toml").write_text("mine")
     assert "--force" in run("features", "new.csv", "--public", code=2)
     assert (tmp_path / "features.toml").read_text() == "mine"

@@ -396,7 +396,7 @@ def test_a_list_of_paths_is_files(tmp_path):
     assert arrays_of(exact.model_)["exact"].tolist() == [2]
 
 
-def test_what_lies_elsewhere_is_told_how_to_come(tmp_path):
+def test_remote_tables_are_refused_with_a_remedy(tmp_path):
     for path in ("s3://bucket/x.parquet", Path("s3://bucket/x.parquet")):
         with pytest.raises(InvalidParameterError, match=r"is not a path on this machine. Pass a pyarrow.dataset"):
             GridKNN({"x": (0, 1)}).fit(path)

@@ -32,7 +32,7 @@ def is_fitted(stored):
 
 
 def fast_some(chosen, some=("int64", "Int64", "BIGINT", "HUGEINT", "Int128", "decimal(38, 15)")):
-    """Of each way some types; all others are marked slow."""
+    """Some types of each way; all others are marked slow."""
     return [pytest.param(one, id=str(one), marks=[] if one.base in some else pytest.mark.slow) for one in chosen]
 
 

@@ -363,7 +363,7 @@ def test_a_lazy_frame_of_an_unknown_engine_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", EMBEDDED)
-def test_points_in_a_lazy_frame_are_told_where_to_go(engine):
+def test_points_in_a_lazy_frame_are_refused_with_a_remedy(engine):
     table = pa.table({"x": [0.5]})
     detector = GridKNN(features=(0, 1)).fit(table)
     with pytest.raises(TypeError, match="use score_frame"):

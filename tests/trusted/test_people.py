@@ -82,7 +82,7 @@ def test_rows_of_others_never_decide_which_rows_of_a_person_stay(rows, others, m
 
 
 @given(tables, st.integers(1, 3), st.randoms(use_true_random=False))
-def test_rows_of_one_key_that_differ_are_told_apart_by_their_positions(rows, most, random):
+def test_rows_of_one_key_that_differ_are_distinguished_by_their_positions(rows, most, random):
     """Whoever makes rows of equal keys on purpose, which is possible since the rule is public, gains nothing by their order."""
     shuffled = list(rows)
     random.shuffle(shuffled)
@@ -130,7 +130,7 @@ def number_kept(table, **arguments):
 
 @pytest.mark.parametrize("make", [frame, lambda: pl.from_pandas(frame()), lambda: pa.table(frame())])
 @pytest.mark.parametrize(("most", "stay"), [(1, 3), (2, 5), (3, 6), (9, 6)])
-def test_people_are_told_apart_in_every_kind_of_table(make, most, stay):
+def test_people_are_distinguished_in_every_kind_of_table(make, most, stay):
     assert number_kept(make(), rows_per_person=most) == stay
 
 
@@ -224,7 +224,7 @@ def test_a_column_that_is_not_there_is_refused_before_any_row_is_read(person, X,
 # Two people must not become one, nor one two ------------------------------------------------------------------------------
 
 
-def test_objects_that_polars_holds_are_told_apart_by_what_they_are_and_not_by_where():
+def test_objects_in_polars_are_distinguished_by_value_and_not_by_place():
     """Polars makes a column of objects from UUIDs by itself, and Arrow would be given their addresses."""
     one = str(uuid.UUID(int=7))
     table = pl.DataFrame({"a": VALUES[:, 0], "b": VALUES[:, 1], "who": [uuid.UUID(one) for _ in range(8)]})
@@ -329,7 +329,7 @@ def test_types_that_are_no_features_are_refused_by_the_schema_alone(kind, column
         detector.fit(dataset(tmp_path / "t.parquet"))
 
 
-def test_categories_that_hold_objects_are_told_apart_one_by_one():
+def test_categories_of_objects_are_distinguished_one_by_one():
     """Arrow would choose one type for all of them: with a date among them all times of a day would be one person."""
     times = [datetime(2020, 1, 2, hour) for hour in range(20)]
     for categories in (times, [date(2020, 1, 1), *times]):

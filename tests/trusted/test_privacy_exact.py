@@ -171,7 +171,7 @@ def test_a_merge_costs_each_row_what_its_own_part_costs_and_several_what_all_of_
 
 @MERGED_CASES
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
-def test_who_is_in_another_part_instead_costs_no_more_than_the_figure_for_replace_one(case, relation):
+def test_moving_between_parts_costs_at_most_the_replace_one_figure(case, relation):
     """Two parts change, each by one row: the sum of both under add-or-remove-one, half of it under replace-one."""
     parts = [case.make(epsilon, neighbours=relation).fit(case.rows(())) for epsilon in ("1", "1/3")]
     rates = [fit.model_.charges[0].rate for fit in parts]

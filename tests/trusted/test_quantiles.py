@@ -246,7 +246,7 @@ def test_a_choice_costs_at_most_its_rate_and_not_much_less(quantile, rate):
     assert largest_log_ratio(4, 5, quantile, 2 * rate / spread(quantile)) > float(rate)  # twice the rate is noticed
 
 
-# Buying -----------------------------------------------------------------------------------------------------------------------
+# Choosing -----------------------------------------------------------------------------------------------------------------------
 
 
 def counts_of(*columns, outer=(-1e6, 1e6)):

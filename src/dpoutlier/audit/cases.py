@@ -11,12 +11,12 @@ from dpoutlier.audit.configuration import Configuration
 from dpoutlier.features.private_bounds import PrivateBounds
 from dpoutlier.privacy.guarantee import Neighbours
 
-__all__ = ["EPSILONS", "TEETH", "Case", "standard_cases"]
+__all__ = ["EPSILONS", "EPSILONS_WITH_POWER", "Case", "standard_cases"]
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 SPECIAL = 1.0
-TEETH = (0.5, 2.0)
-"""From this epsilon to that one, an audit with teeth reaches at least half of what is claimed."""
+EPSILONS_WITH_POWER = (0.5, 2.0)
+"""From this epsilon to that one, an audit with power reaches at least half of what is claimed."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Case:
     one: Configuration
     by_score: Configuration | None = None
     """Where canaries are recognised by scores, if not where they are recognised by counts."""
-    teeth: bool = True
-    """Whether bounds of at least half of epsilon are expected, between the epsilons of ``TEETH``."""
+    has_power: bool = True
+    """Whether bounds of at least half of epsilon are expected, between the epsilons of ``EPSILONS_WITH_POWER``."""
 
     @property
     def detector(self) -> str:
@@ -60,9 +60,9 @@ def standard_cases(epsilons: tuple[float, ...] = EPSILONS) -> Iterator[Case]:
                 yield from _specials(common)
 
 
-def _grid(label: str, arguments: dict[str, Any], bins: int = 2, many: int = 2**16, *, teeth: bool = True) -> Case:
+def _grid(label: str, arguments: dict[str, Any], bins: int = 2, many: int = 2**16, *, has_power: bool = True) -> Case:
     few, lots = (Configuration("grid", {"k": 1, **arguments, "bins": size}) for size in (bins, many))
-    return Case(label, few, lots, teeth=teeth)
+    return Case(label, few, lots, has_power=has_power)
 
 
 def _grids(common: dict[str, Any], epsilon: float) -> Iterator[Case]:
@@ -79,25 +79,25 @@ def _specials(common: dict[str, Any]) -> Iterator[Case]:
     yield _grid("grid, 3 rows a person", {**common, "rows_per_person": 3})
     # Ids are read, and rows past the cap are left out.
     yield _grid("grid, people by id", {**common, "rows_per_person": 2, "person": "id"})
-    bought = {"n_rows_hint": "estimate", "target_fpr": 0.1, "threshold_share": 0.25}
+    estimated = {"n_rows_hint": "estimate", "target_fpr": 0.1, "threshold_share": 0.25}
     # So large a crowd that the number of rows lies well above its noise: the estimate is at least 1.
-    everything = Configuration("grid", {**common, "k": 200, "bins": "auto", **bought})
-    yield Case("grid, rows and threshold bought", everything, everything, teeth=False)
+    everything = Configuration("grid", {**common, "k": 200, "bins": "auto", **estimated})
+    yield Case("grid, private rows and threshold", everything, everything, has_power=False)
     bounds = {"features": PrivateBounds(outer=(0, 1), share=0.5)}
-    bought_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, **bounds})
-    yield Case("grid, bounds bought", bought_bounds, bought_bounds, teeth=False)
+    private_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, **bounds})
+    yield Case("grid, private bounds", private_bounds, private_bounds, has_power=False)
 
 
 def _forests(common: dict[str, Any]) -> Iterator[Case]:
-    for trees, teeth in ((1, True), (4, True), (32, False)):
+    for trees, has_power in ((1, True), (4, True), (32, False)):
         own = {**common, "n_trees": trees}
         few = Configuration("forest", {**own, "depth": 1, "subspace": 1})
         lots = Configuration("forest", {**own, "depth": 14, "subspace": 6}, n_features=6)
         by_score = Configuration("forest", {**own, "depth": 3, "subspace": 1}, n_features=trees)
-        yield Case(f"forest of {trees}", few, lots, by_score, teeth)
+        yield Case(f"forest of {trees}", few, lots, by_score, has_power)
 
 
 def _marginals(common: dict[str, Any]) -> Iterator[Case]:
-    for features, teeth in ((1, True), (4, True), (16, False)):
+    for features, has_power in ((1, True), (4, True), (16, False)):
         few, lots, by_score = (Configuration("marginals", {**common, "bins": b}, features) for b in (2, 2**14, 256))
-        yield Case(f"marginals of {features}", few, lots, by_score, teeth)
+        yield Case(f"marginals of {features}", few, lots, by_score, has_power)

@@ -103,7 +103,7 @@ class Configuration:
             return self.estimator(unsafe_seed).fit(rows)
 
     def domain(self) -> Domain:
-        """With the outer range where bounds are private."""
+        """The domain, with the outer range where bounds are private."""
         declared = Bounds.of(
             self.arguments["features"], self.arguments.get("categories"), self.arguments.get("missing", "error")
         )

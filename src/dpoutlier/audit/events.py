@@ -25,8 +25,8 @@ class Seen(NamedTuple):
     evidence: NDArray[np.float64]
     """How much the release speaks for the world with the row, on any scale."""
     labels: NDArray[np.int64]
-    """Of shape (runs, kinds): labels for all else that was seen; the same label, the same sight. Nothing is taken for granted of
-    them: so that noise of another law than the claimed one shows, and what should not be there at all."""
+    """Labels of everything else that was seen, of shape (runs, kinds). Equal labels mean equal observations. The labels assume
+    nothing, so noise with another law shows, and so does anything that should not be there."""
 
 
 class Bound(NamedTuple):

@@ -25,14 +25,14 @@ LookUp = Callable[[CellIds], NDArray[Any]]
 
 
 def log_ratio(model: Model, worlds: Worlds, changed: Changed, noisy: NDArray[Any]) -> float:
-    """Of everything that a fit released: the counts that can differ, and what else it estimated with epsilon."""
+    """Log-likelihood ratio of a whole release: the counts that can differ, and what else the fit estimated with epsilon."""
     return float(log_ratios_of_counts(model, noisy, changed.here, changed.there).sum()) + other_releases(model, worlds)
 
 
 def log_ratios_of_counts(
     model: Model, noisy: NDArray[Any], here: NDArray[np.int64], there: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Of each count by itself; they are independent."""
+    """Log-likelihood ratio of each count. Counts are independent."""
     law = model.noise_laws[0]
     ratios = law.log_ratio(noisy, here, there)
     if isinstance(model.counts, SparseCounts):
@@ -45,13 +45,13 @@ def log_ratios_of_counts(
 
 @lru_cache(maxsize=1024)
 def _hidden(law: DiscreteLaplace, tau: int, here: int, there: int) -> float:
-    """Of a count that did not reach the threshold."""
+    """Log-likelihood ratio of a count that did not reach the threshold."""
     below = [max(1 - law.at_least(tau - count), 1e-300) for count in (here, there)]
     return float(np.log(below[0]) - np.log(below[1]))
 
 
 def other_releases(model: Model, worlds: Worlds) -> float:
-    """Of an estimated number of rows and of a histogram of scores. Private bounds show in the cells."""
+    """Log-likelihood ratio of an estimated number of rows and of a histogram of scores. Private bounds show in the cells."""
     total = 0.0
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:

@@ -13,7 +13,7 @@ __all__ = ["audit_figure", "audit_picture"]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A8A", "#000000")
 MARKERS = {"counts": "o", "scores": "s", "file": "^"}
 MIN_SHOWN = 1 / 12
-"""Of the smallest epsilon: bounds below are drawn there, at the mark 0."""
+"""Share of the smallest epsilon. Bounds below it are drawn there, at the mark 0."""
 
 
 def audit_figure(findings: list[Finding]) -> Figure:

@@ -30,7 +30,7 @@ class Opened(NamedTuple):
 
     look_up: LookUp
     rest: int
-    """A label for all that is no count: manifest, names, sizes, and when and how it was written."""
+    """A label for everything except counts: manifest, names, sizes, and when and how it was written."""
 
 
 def folder_in_memory() -> tempfile.TemporaryDirectory[str]:

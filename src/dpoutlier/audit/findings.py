@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
-from dpoutlier.audit.cases import TEETH, Case
+from dpoutlier.audit.cases import EPSILONS_WITH_POWER, Case
 
 __all__ = ["Finding", "table_of"]
 
@@ -30,7 +30,7 @@ class Finding:
     """The same with a confidence of 1 - 1e-7."""
     trials: int
     """Runs in each world, or guesses."""
-    expects_teeth: bool
+    expects_power: bool
     event: str
 
     @classmethod
@@ -49,7 +49,7 @@ class Finding:
             bound=bounds[0],
             certain=bounds[1],
             trials=trials,
-            expects_teeth=sharp and case.teeth and TEETH[0] <= case.epsilon <= TEETH[1],
+            expects_power=sharp and case.has_power and EPSILONS_WITH_POWER[0] <= case.epsilon <= EPSILONS_WITH_POWER[1],
             event=event,
         )
 
@@ -59,9 +59,9 @@ class Finding:
         return self.certain > self.claimed
 
     @property
-    def toothless(self) -> bool:
+    def without_power(self) -> bool:
         """Whether the bound stays below half of the claim although it should not."""
-        return self.expects_teeth and self.bound < self.claimed / 2
+        return self.expects_power and self.bound < self.claimed / 2
 
 
 def table_of(findings: list[Finding]) -> pa.Table:

@@ -77,7 +77,7 @@ class _Attacker:
 
 
 def _label(values: NDArray[Any]) -> int:
-    """For the first of the values: all of them together would hardly ever come up twice."""
+    """A label for the first of the values: all of them together would hardly ever come up twice."""
     return hash(float(values[0])) if len(values) else 0
 
 

@@ -41,9 +41,9 @@ class Canaries:
 
     configuration: Configuration
     places: NDArray[np.float64]
-    """Of shape (n, 2, n_features): where a canary lies if its coin shows heads, and, if it is moved and not left out, if tails."""
+    """Places of canaries, of shape (n, 2, n_features): for heads, and for tails if a canary moves instead of being left out."""
     cells: CellIds
-    """Of shape (n, 2, cells per row, 2)."""
+    """Their cells, of shape (n, 2, cells per row, 2)."""
     crowd: int
     by_score: bool = False
     """Whether both places have a crowd: so that scores tell all counts apart."""

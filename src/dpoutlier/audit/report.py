@@ -56,9 +56,9 @@ def verdict(findings: list[Finding]) -> str:
             f" But at epsilon {named} nothing was seen at all, so that this says nothing: a row changes too many counts for so few "
             "runs. More --runs see more, and so does a configuration with fewer trees or features."
         )
-    expected = [one for one in findings if one.expects_teeth]
+    expected = [one for one in findings if one.expects_power]
     if expected:
-        sharp = sum(not one.toothless for one in expected)
+        sharp = sum(not one.without_power for one in expected)
         text += f" {sharp} of {len(expected)} audits that should see at least half of epsilon do."
     return text
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpoutlier.audit.cases import TEETH, Case
+from dpoutlier.audit.cases import EPSILONS_WITH_POWER, Case
 from dpoutlier.audit.confidence import attainable, attainable_by_guesses
 from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
@@ -23,18 +23,16 @@ from dpoutlier.audit.worlds import worlds_of
 __all__ = ["FULL", "MANY", "ONE", "QUICK", "Effort", "run_audit"]
 
 MANY, ONE = "many runs", "one run"
-DIED = (
-    "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --jobs 1"
-)
+DIED = "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --n-jobs 1"
 FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
 FEW_CELLS, MIN_RUNS = 4096, 100
 """Where a dense model has more cells, as many times fewer fits are made, but not fewer than this."""
 AIM, ENOUGH = 0.78, 0.74
-"""Of epsilon: as much is tried as lets a bound of the first share be expected. From the second on half of epsilon is hardly ever
-missed by chance: it is some four times the spread of the bound away."""
+"""Shares of epsilon. There are as many runs as are needed to expect a bound of the first share. From the second share on, a bound
+hardly ever misses half of epsilon by chance: that is about four times its spread away."""
 CHUNK = FEWEST
 COSTS = {COUNTS: 0.4, SCORES: 0.2, FILE: 1.6}
-"""Of looking once through a channel, in milliseconds, roughly: for the progress bar."""
+"""Rough time to look once through a channel, in milliseconds, for the progress bar."""
 
 Watch = Callable[[str, float, float], None]
 
@@ -193,7 +191,7 @@ def _effort_of_a_fit(case: Case) -> float:
 
 def _asked(case: Case) -> bool:
     """Whether half of epsilon is to be seen."""
-    return case.teeth and TEETH[0] <= case.epsilon <= TEETH[1]
+    return case.has_power and EPSILONS_WITH_POWER[0] <= case.epsilon <= EPSILONS_WITH_POWER[1]
 
 
 def _changed(case: Case) -> int:

@@ -124,7 +124,7 @@ class Code:
         self.single, self.count_of = np.unique(self.terms, return_index=True)
 
     def counts(self, scores: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Of chains of scores, of shape (..., steps + 1): the counts before and after each step, and whether they are known."""
+        """From chains of scores, of shape (..., steps + 1): the counts before and after each step, and whether they are known."""
         totals = np.rint(-scores * self.members * TERM_UNIT).astype(np.int64)
         wanted = totals[..., :-1] - totals[..., 1:]
         first = np.minimum(np.searchsorted(self.differences, wanted), len(self.differences) - 1)

@@ -22,10 +22,10 @@ __all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "crowd_for", "made_p
 PAST_THE_CAP = 3
 """Rows of the person above the cap, where a column identifies people: they must not count."""
 FAR = 10
-"""In scales of the noise: past that it is hardly ever seen."""
+"""Distance in scales of the noise. Noise hardly ever goes further."""
 TRIES = 2000
 MAX_CROWD = 20_000
-"""For logarithms: with more noise than that nothing is seen anyway."""
+"""Largest crowd for scores of logarithms. With more noise than that, nothing is seen anyway."""
 MAX_ROWS = 5_000_000
 
 

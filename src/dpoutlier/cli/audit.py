@@ -23,18 +23,23 @@ def audit(
         Path | None,
         typer.Argument(
             help="What to audit: a TOML file with a detector and its arguments, or a model file, whose arguments are taken. "
-            "Left out: the standard cases of every detector, relation and kind of counts."
+            "Without it: the standard cases of every detector, relation and kind of counts."
         ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for audit.html, audit.csv and audit.png.")] = Path("audit"),
     runs: Annotated[
         int | None,
-        typer.Option(min=100, help="Fits on each of two neighbouring data sets, at most; else as many as it takes."),
+        typer.Option(
+            min=100, help="Largest number of fits on each of the two data sets. By default, as many as each case needs."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few runs: minutes instead of a quarter of an hour.")] = False,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Processes; -1 for all cores.")] = -1,
+    n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Processes; -1 for all cores.")] = -1,
     seed: Annotated[
-        int | None, typer.Option(help="Draw the noise from a seed, to repeat an audit; else it is that of any fit.")
+        int | None,
+        typer.Option(
+            help="Seed of the noise, to repeat an audit. By default, the noise comes from the system, as in any fit."
+        ),
     ] = None,
 ) -> None:
     """Measure how much of epsilon an attacker can see.
@@ -55,8 +60,8 @@ def audit(
     from dpoutlier.scoring.threads import thread_count  # noqa: PLC0415
 
     begin = perf_counter()
-    if jobs < -1 or jobs == 0:
-        raise parameter_error("--jobs", "a number of processes, or -1 for all cores", jobs)
+    if n_jobs < -1 or n_jobs == 0:
+        raise parameter_error("--n-jobs", "a number of processes, or -1 for all cores", n_jobs)
     there = next(path for path in (out, *out.absolute().parents) if path.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
         raise parameter_error("--out", "a folder that can be written to", str(out))
@@ -69,7 +74,7 @@ def audit(
         )
     try:
         with share_done() as watch:
-            findings = run_audit(cases, effort, jobs=thread_count(jobs), seed=seed, watch=watch)
+            findings = run_audit(cases, effort, jobs=thread_count(n_jobs), seed=seed, watch=watch)
     except KeyboardInterrupt:
         console(stderr=True).print("\nStopped. Nothing was written.")
         raise typer.Exit(INTERRUPTED) from None
@@ -90,7 +95,7 @@ def _cases(config: Path | None) -> "list[Case]":
         return list(standard_cases())
     configuration, epsilons = configuration_of_file(config)
     found: list[Any] = [configuration.with_epsilon(epsilon) for epsilon in epsilons]
-    return [Case(config.name, one, one, teeth=False) for one in found]
+    return [Case(config.name, one, one, has_power=False) for one in found]
 
 
 def _table(findings: "list[Finding]") -> "Table":
@@ -99,9 +104,7 @@ def _table(findings: "list[Finding]") -> "Table":
     from dpoutlier.audit.report import sharpest_lines  # noqa: PLC0415
 
     epsilons = sorted({one.claimed for one in findings})
-    table = Table(
-        title="Sharpest lower bound (99.9 %) on epsilon, below the epsilon that is claimed", title_justify="left"
-    )
+    table = Table(title="Sharpest lower bound on epsilon (99.9 % confidence), by claimed epsilon", title_justify="left")
     for name in ("case", "neighbours", "counts"):
         table.add_column(name, no_wrap=name != "case")
     for epsilon in epsilons:

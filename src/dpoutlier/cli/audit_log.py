@@ -23,7 +23,10 @@ def _group() -> None:
 def verify(
     file: Annotated[Path, typer.Argument(help="The audit log.")],
     head: Annotated[
-        str | None, typer.Option(help="A head that was noted earlier: it must be in the log, else its end was cut off.")
+        str | None,
+        typer.Option(
+            help="Head that you noted earlier. If it is not in the log, the end was cut off or the log is another one."
+        ),
     ] = None,
 ) -> None:
     """Check that no entry was changed, moved or left out, and print the head to note elsewhere.
@@ -41,7 +44,7 @@ def verify(
     typer.echo(f"entries  {found.entries}")
     typer.echo(f"first    {found.first or '-'}")
     typer.echo(f"last     {found.last or '-'}")
-    typer.echo(f"refused  {found.refusals} (requests without a valid key, or with one that is for something else)")
+    typer.echo(f"refused  {found.refusals} (requests without a valid key, or with a key for something else)")
     if found.repairs:
         typer.echo(f"repairs  {found.repairs} (torn lines after a crash, marked in the log)")
     typer.echo(f"head     {found.head}")

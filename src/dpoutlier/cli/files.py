@@ -35,7 +35,7 @@ def _header(path: Path) -> list[str]:
 
 
 def read_names(path: Path) -> pa.Schema:
-    """Names of columns, and their types if the file has them. Of a CSV file only the first line is read."""
+    """Names of columns, and their types if the file has them. From a CSV file, only the first line is read."""
     found = _header(path)
     if format_of(path) == ".parquet":
         return parquet_schema(path).remove_metadata()

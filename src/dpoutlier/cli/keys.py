@@ -25,9 +25,9 @@ def create(
     ] = "",
     label: Annotated[str, typer.Option(help="Whose key it is.")] = "",
     days: Annotated[int, typer.Option(help="Days until it expires.")] = 90,
-    metrics: Annotated[bool, typer.Option("--metrics", help="Permit to read metrics.")] = False,
+    metrics: Annotated[bool, typer.Option("--metrics", help="Also permit reading metrics.")] = False,
 ) -> None:
-    """Make a key and print it. It is shown this once, and stored nowhere.
+    """Make a key and print it. It is shown only once and is not stored.
 
     Example: dpoutlier keys create keys.json --models heart --label "clinic A"
     """

@@ -41,10 +41,11 @@ def create(
     unit: Annotated[Literal["row", "person"], typer.Option(help="Whom epsilon protects.")] = "row",
     rows_per_person: Annotated[
         int | None,
-        typer.Option(help="Unit person: the most rows that anyone has; without it fits need --person."),
+        typer.Option(help="Unit person: largest number of rows of one person. Without it, every fit needs --person."),
     ] = None,
     person: Annotated[
-        str | None, typer.Option(help="Unit person: the column that tells people apart; fits by another are refused.")
+        str | None,
+        typer.Option(help="Unit person: column that identifies people. Fits that use another column are refused."),
     ] = None,
     part_of: Annotated[
         str | None,
@@ -56,8 +57,8 @@ def create(
     anchor: Annotated[
         Path | None,
         typer.Option(
-            help="For a new ledger: a file to be made elsewhere, by which an old copy of the ledger will be noticed. "
-            "Else: where it is now."
+            help="New ledger: a second file to make on another disk; it shows later if the ledger is an old copy. "
+            "Existing ledger: where its anchor is now."
         ),
     ] = None,
 ) -> None:
@@ -69,7 +70,9 @@ def create(
     from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
     if epsilon is None and part_of is None:
-        raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
+        raise InvalidParameterError(
+            "--epsilon is missing. Give the most that may ever be spent, or --part-of for a part."
+        )
     if epsilon is not None and part_of is not None:
         raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
     given: dict[str, Any] = {
@@ -95,7 +98,8 @@ def create(
 def show(
     path: File,
     plan: Annotated[
-        str | None, typer.Option(help="Also tell how many fits of this epsilon, in the budget's own unit, are left.")
+        str | None,
+        typer.Option(help="Also show how many fits of this epsilon are left, in the unit of each budget."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     anchor: Anchor = None,
@@ -150,14 +154,15 @@ def verify(
     models: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Model files: the entry of each must name this very release; of a merge, those of its parts."
+            help="Model files to check. The ledger entry of each model must name exactly this release. For a merged model, "
+            "the entries of its parts are checked."
         ),
     ] = None,
     head: Annotated[str | None, typer.Option(help="A head that was noted before: it must still be there.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     anchor: Anchor = None,
 ) -> None:
-    """Check that nothing was edited, taken out or put back, and print the head, to be noted elsewhere.
+    """Check that nothing was edited, taken out or put back, and print the head. Note it in another place.
 
     Exit code 2 if anything is wrong.
 
@@ -200,7 +205,7 @@ def anchor(
     lost: Annotated[
         bool,
         typer.Option(
-            "--lost", help="The old anchor is gone. First verify the ledger by all models and heads that you have."
+            "--lost", help="The old anchor is gone. First verify the ledger with all models and heads that you have."
         ),
     ] = False,
     old: Annotated[Path | None, typer.Option("--anchor", help="Where the old anchor is now, if it was moved.")] = None,

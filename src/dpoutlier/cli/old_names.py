@@ -9,6 +9,7 @@ NEW_NAMES = {
     "fit": {"trees": "n-trees", "n-hint": "n-rows-hint", "holder": "counts"},
     "plan": {"rows": "n-rows"},
     "score": {"jobs": "n-jobs"},
+    "audit": {"jobs": "n-jobs"},
 }
 
 

@@ -53,7 +53,8 @@ def score(
     missing: Annotated[
         Missing,
         typer.Option(
-            help="What to do with a point that misses a value, where the model has no cell for that: an error, or no score."
+            help="What to do if a point lacks a value for a feature without a cell for missing values: raise an error, or "
+            "give no score."
         ),
     ] = "error",
     n_jobs: Annotated[int, typer.Option("--n-jobs", "-j", help="Threads; -1 for all cores.")] = -1,

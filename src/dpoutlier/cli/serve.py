@@ -13,29 +13,41 @@ __all__ = ["serve"]
 def serve(
     models: Annotated[list[str], typer.Argument(help="Model files, each as PATH or as ID=PATH.")],
     keys: Annotated[Path | None, typer.Option(help="File of keys, made with 'dpoutlier keys create'.")] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Answer whoever reaches the server, without keys.")] = False,
+    open_: Annotated[
+        bool, typer.Option("--open", help="Answer everybody who can reach the server, without keys.")
+    ] = False,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any that is free.")] = 8765,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes that answer.")] = 1,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate for TLS, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key, PEM.")] = None,
     audit: Annotated[
-        Path | None, typer.Option(help="Audit log to append to: who asked what when, never the points.")
+        Path | None, typer.Option(help="Audit log to append to. It records who asked what and when, never the points.")
     ] = None,
-    max_bytes: Annotated[str, typer.Option(help="Most bytes of a body, such as 16MiB.")] = "16MiB",
-    max_rows: Annotated[int, typer.Option(min=1, max=10_000_000, help="Most points of a request.")] = 100_000,
-    explain_rows: Annotated[int, typer.Option(min=1, max=10_000, help="Most points to explain in a request.")] = 50,
+    max_bytes: Annotated[str, typer.Option(help="Largest size of a request body, such as 16MiB.")] = "16MiB",
+    max_rows: Annotated[
+        int, typer.Option(min=1, max=10_000_000, help="Largest number of points in a request.")
+    ] = 100_000,
+    explain_rows: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Largest number of points to explain in a request.")
+    ] = 50,
     rate: Annotated[
         float, typer.Option(min=0, help="Requests a second for each key, over all workers; 0: no limit.")
     ] = 0,
-    body_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Most seconds for a body to arrive.")] = 20,
-    header_seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="Most seconds for headers to arrive.")] = 10,
-    connections: Annotated[int, typer.Option(min=1, max=100_000, help="Most connections of each worker.")] = 1000,
+    body_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Longest time in seconds for a body to arrive.")
+    ] = 20,
+    header_seconds: Annotated[
+        float, typer.Option(min=0.1, max=3600, help="Longest time in seconds for headers to arrive.")
+    ] = 10,
+    connections: Annotated[
+        int, typer.Option(min=1, max=100_000, help="Largest number of connections of each worker.")
+    ] = 1000,
     secret_models: Annotated[
-        bool, typer.Option("--secret-models", help="Serve keyed models too, which must stay with the custodian.")
+        bool, typer.Option("--secret-models", help="Also serve keyed models, whose files must stay with the custodian.")
     ] = False,
 ) -> None:
-    """Answer queries with models, free of privacy cost, over HTTP, with a page for people.
+    """Serve models over HTTP, with a page for people. Queries have no privacy cost.
 
     Example: dpoutlier serve model.dpo --keys keys.json
     """

@@ -39,7 +39,7 @@ KEY_COMES_FROM = f"Give it as key=..., or in the variable {VARIABLE}."
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 CONNECTIONS = 16
 MAX_BYTES = 2**25
-"""Of an answer, unless the caller knows better: the description of a model with thousands of features is smaller."""
+"""Largest size of an answer, unless the caller gives another. The description of a model with thousands of features is smaller."""
 LONGEST_MESSAGE = 2000
 
 

@@ -18,7 +18,7 @@ from dpoutlier.scoring.log_counts import LogCounts
 __all__ = ["DPForest", "Forest"]
 
 
-class _OfTrees(PartitionedDetector):
+class _ForestDetector(PartitionedDetector):
     """What both forests share."""
 
     n_trees: Any
@@ -65,7 +65,7 @@ class _OfTrees(PartitionedDetector):
         }
 
 
-class Forest(_OfTrees, ExactDetector):
+class Forest(_ForestDetector, ExactDetector):
     """Outlier detection by exact counts in the leaves of public random trees. **Not private.**
 
     The non-private twin of :class:`DPForest`: it shows what the noise costs. Its model holds exact counts and must stay secret.
@@ -142,7 +142,7 @@ class Forest(_OfTrees, ExactDetector):
         self._keep_arguments(locals())
 
 
-class DPForest(_OfTrees, PrivateDetector):
+class DPForest(_ForestDetector, PrivateDetector):
     r"""Outlier detection by noisy counts in the leaves of public random trees, under differential privacy.
 
     The trees follow from a public seed and never depend on the data. Each tree counts every reference row in one leaf, so the noise

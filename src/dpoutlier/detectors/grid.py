@@ -24,7 +24,7 @@ __all__ = ["DPGridKNN", "GridKNN"]
 COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 
 
-class _OnGrid(WalksCells, PartitionedDetector):
+class _GridDetector(WalksCells, PartitionedDetector):
     """What both grid detectors share."""
 
     k: Any
@@ -53,7 +53,7 @@ class _OnGrid(WalksCells, PartitionedDetector):
         return {**super()._arguments_of(model), **scorer, "bins": list(model.partition.bins)}
 
 
-class GridKNN(_OnGrid, ExactDetector):
+class GridKNN(_GridDetector, ExactDetector):
     """k-NN outlier detection over a grid of exact counts: the paper's grid modification. **Not private.**
 
     The non-private twin of :class:`DPGridKNN`: it shows what the noise costs. Its model holds exact counts and must stay secret.
@@ -144,7 +144,7 @@ class GridKNN(_OnGrid, ExactDetector):
         self._keep_arguments(locals())
 
 
-class DPGridKNN(_OnGrid, PrivateDetector):
+class DPGridKNN(_GridDetector, PrivateDetector):
     """k-NN outlier detection over a grid of noisy counts, under differential privacy: the paper's DP Grid k-NN.
 
     Every feature is split into bins of equal width, and all rows of a cell count as if they lay in its centre. The score of a point

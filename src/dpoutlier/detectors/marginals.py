@@ -16,7 +16,7 @@ from dpoutlier.scoring.log_counts import LogCounts
 __all__ = ["DPMarginals", "Marginals"]
 
 
-class _OfMargins(PartitionedDetector):
+class _MarginalsDetector(PartitionedDetector):
     """What both share."""
 
     bins: Any
@@ -34,7 +34,7 @@ class _OfMargins(PartitionedDetector):
         return {**super()._arguments_of(model), "bins": list(model.partition.bins)}
 
 
-class Marginals(_OfMargins, ExactDetector):
+class Marginals(_MarginalsDetector, ExactDetector):
     """Outlier detection by one exact histogram for each feature. **Not private.**
 
     The non-private twin of :class:`DPMarginals`: it shows what the noise costs. Its model holds exact counts and must stay secret.
@@ -102,7 +102,7 @@ class Marginals(_OfMargins, ExactDetector):
         self._keep_arguments(locals())
 
 
-class DPMarginals(_OfMargins, PrivateDetector):
+class DPMarginals(_MarginalsDetector, PrivateDetector):
     r"""Outlier detection by one noisy histogram for each feature, under differential privacy.
 
     The score of a point y is :math:`-\frac{1}{d} \sum_j \log \max(q^*_j(y), f)`, where :math:`q^*_j(y)` is the noisy count of

@@ -29,7 +29,7 @@ class Registered(NamedTuple):
     partition: str
     scorer: str
     soft: bool | None = None
-    """Of log-counts."""
+    """Whether logarithms of counts are soft; None for other scorers."""
 
 
 _REGISTERED = (

@@ -31,7 +31,7 @@ MIN_COUNT = 3.0
 MIN_PLAIN = 0.55
 RANGE = (0.0, 1.0)
 USEFUL = 0.9
-"""Of the way from chance to plain k-NN: from there on a detector is called useful."""
+"""Share of the way from chance to plain k-NN. From there on a detector is called useful."""
 NOISE_ONLY = 0.2
 """Below this part of the way a detector is called all noise."""
 STEPS = range(-8, 9)
@@ -209,7 +209,7 @@ def _auroc(fitted: Any, made: _Made) -> float:
 
 
 def _plain_auroc(made: _Made) -> float:
-    """Of plain k-NN, without noise and before any number became a level."""
+    """AUROC of plain k-NN, without noise and before any number became a level."""
     cube = replace(made, points=made.plain[1])
     return _auroc(KNN(RANGE, k=10).fit(made.plain[0]), cube)
 

@@ -11,7 +11,7 @@ from dpoutlier.exceptions import InvalidParameterError
 __all__ = ["ENGINE"]
 
 PARTITIONS = 2
-"""Of a frame that is made from a table."""
+"""Number of partitions of a frame that is made from a table."""
 
 
 class DaskEngine(LocalEngine):

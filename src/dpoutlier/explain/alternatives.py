@@ -1,7 +1,7 @@
 """What one feature of a point would have to be for the point to be usual: post-processing of released counts, free of charge.
 
 Between two neighbouring cuts of a feature the score of forests and marginals stays the same. So the point is scored once in each of
-these pieces, all other features held, and the nearest stretch of pieces is taken in which the score is low enough.
+these pieces, all other features held, and the nearest segment of pieces is taken in which the score is low enough.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts
-from dpoutlier.explain.segment import Stretch
+from dpoutlier.explain.segment import Segment
 from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.partitions.base import Partition
@@ -29,17 +29,17 @@ ENOUGH = 0.5
 
 @dataclass(frozen=True)
 class Alternative:
-    stretch: Stretch
+    segment: Segment
     score: float
-    """The highest score anywhere in the stretch."""
+    """The highest score anywhere in the segment."""
 
 
 def nearest_alternative(
     position: NDArray[np.uint32], j: int, partition: Partition, counts: NoisyCounts, scorer: Scorer, typical: float
 ) -> Alternative | None:
-    """The nearest stretch of feature j in which the point scores at most ``typical``.
+    """The nearest segment of feature j in which the point scores at most ``typical``.
 
-    Where there is none: the stretch around the place where it scores least, as far as half of that fall is reached; a nearer one
+    Where there is none: the segment around the place where it scores least, as far as half of that fall is reached; a nearer one
     that falls as much may be no more than noise. None if the point scores no more
     than ``typical`` as it is, or if nothing lowers its score. Levels without an order, and what a missing value could have been,
     are all as near: of these the one with the lowest score.
@@ -64,23 +64,23 @@ def nearest_alternative(
         last += 1
     while not axis.unordered and first > 0 and not parts[first].missing and moved[first - 1] <= target:
         first -= 1
-    return Alternative(Stretch(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1]))
+    return Alternative(Segment(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1]))
 
 
-def _goes_on(following: Stretch, score: float, target: float) -> bool:
+def _goes_on(following: Segment, score: float, target: float) -> bool:
     return not following.missing and score <= target
 
 
-def _distance(p: int, part: Stretch, axis: Axis) -> Fraction:
-    """From the point to the stretch: 0 within it, and an edge between what has no order."""
+def _distance(p: int, part: Segment, axis: Axis) -> Fraction:
+    """From the point to the segment: 0 within it, and an edge between what has no order."""
     if axis.unordered or part.missing or (axis.missing and p == MISSING):
         return Fraction(1)
     at = Fraction(2 * p + 1, 2 * POSITIONS)
     return max(part.low - at, at - part.high, Fraction(0))
 
 
-def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint32]]:
-    """(stretches of feature j that no cell of the partition cuts, in order; a position in each)."""
+def pieces(partition: Partition, j: int) -> tuple[list[Segment], NDArray[np.uint32]]:
+    """The segments of feature j that no cell of the partition cuts, in order, and a position in each."""
     axis = each_axis(partition.axes, partition.n_features)[j]
     if axis.levels or isinstance(partition, Margins):
         bins = partition.bins[j] if isinstance(partition, Margins) else axis.levels
@@ -88,10 +88,10 @@ def pieces(partition: Partition, j: int) -> tuple[list[Stretch], NDArray[np.uint
     else:
         cuts = {cut for cut in _cuts(partition, j) if 0 < cut < POSITIONS - axis.missing}
         edges = [Fraction(cut, POSITIONS) for cut in sorted({0, *cuts, POSITIONS})]
-    found = [Stretch(low, high) for low, high in pairwise(edges)]
+    found = [Segment(low, high) for low, high in pairwise(edges)]
     places = [int((part.low + part.high) / 2 * POSITIONS) for part in found]
     if axis.missing:
-        found.append(Stretch(Fraction(1), Fraction(1), missing=True))
+        found.append(Segment(Fraction(1), Fraction(1), missing=True))
         places.append(MISSING)
     return found, np.array(places, np.uint32)
 

@@ -43,15 +43,15 @@ class _Levels:
     """One member of a partition, level by level: a tree, a tree without one of its features, or a feature's histogram."""
 
     weight: float
-    """Of the member's logarithm in the score."""
+    """Weight of the member's logarithm in the score."""
     features: NDArray[np.int64]
-    """Of each level."""
+    """The feature of each level."""
     logs: list[NDArray[np.float64]]
     """For the root and each level: the scoring rule's logarithm of each node's noisy count."""
     nodes: list[NDArray[np.int64]]
     """For the root and each level: the node that each point lies in."""
     shares: NDArray[np.float64]
-    """Of the released rows, by node of the last level."""
+    """Share of the released rows in each node of the last level."""
 
     def falls(self, level: int) -> NDArray[np.float64]:
         """What a level takes away, for each point."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import is_whole, parameter_error
 from dpoutlier.explain.alternatives import nearest_alternative
 from dpoutlier.explain.nearest_region import middle_of
-from dpoutlier.explain.segment import Stretch
+from dpoutlier.explain.segment import Segment
 from dpoutlier.explain.wording import Place, place_of, value_text
 from dpoutlier.model.model import Model
 from dpoutlier.partitions.grid import Grid
@@ -87,7 +87,7 @@ class Explained:
     values: NDArray[np.float64]
     """Level i of a category is ``i + 1/2``."""
     cells: NDArray[np.int64] | None = None
-    """Of a grid: the cells of the nearest regions that would be usual; -1 where there is none."""
+    """Grid: the cells of the nearest usual regions; -1 if there is none."""
     k: int | None = None
 
 
@@ -220,7 +220,7 @@ class Explanation:
         source, grid = self._source, self._grid
         homes = home_bins(grid, source.positions[point]).tolist()
         return tuple(
-            place_of(Stretch.of_cell(cell, bins), source.model.domain, j, differs=cell != home)
+            place_of(Segment.of_cell(cell, bins), source.model.domain, j, differs=cell != home)
             for j, (cell, bins, home) in enumerate(zip(self._cells[point].tolist(), grid.bins, homes, strict=True))
         )
 
@@ -277,7 +277,7 @@ class Explanation:
         )
         if other is None:
             return Counterfactual({}, {}, before, before, before <= self.typical_score)
-        place = place_of(other.stretch, model.domain, j, differs=True)
+        place = place_of(other.segment, model.domain, j, differs=True)
         values = {name: self.value(name, point)}
         return Counterfactual({name: place}, values, before, other.score, other.score <= self.typical_score)
 

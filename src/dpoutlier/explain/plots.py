@@ -129,7 +129,7 @@ def explanation_figure(
 
 
 def _save_whole(figure: Figure, stream: Any, kind: str) -> None:
-    """As wide as its longest words."""
+    """Save the figure as wide as its longest words."""
     figure.savefig(stream, format=kind, dpi=130, bbox_inches="tight")
 
 

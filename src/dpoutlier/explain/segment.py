@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Stretch"]
+__all__ = ["Segment"]
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """Shares of the axis, 0 at its lower end and 1 at its upper; ``high`` is outside. Level i of L is i / L to (i + 1) / L."""
 
     low: Fraction
@@ -17,6 +17,6 @@ class Stretch(NamedTuple):
     """The cell for missing values of a line, which lies nowhere on it."""
 
     @classmethod
-    def of_cell(cls, cell: int, bins: int) -> Stretch:
-        """Of a cell of a grid: one of the equal bins, or past them the cell for missing values."""
+    def of_cell(cls, cell: int, bins: int) -> Segment:
+        """The segment of a cell of a grid: one of the equal bins, or the cell for missing values after them."""
         return cls(Fraction(cell, bins), Fraction(cell + 1, bins), missing=cell == bins)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.explain.segment import Stretch
+from dpoutlier.explain.segment import Segment
 from dpoutlier.features.category import text_of
 from dpoutlier.features.domain import Domain
 
@@ -46,18 +46,18 @@ class Place:
         return self.text
 
 
-def place_of(stretch: Stretch, domain: Domain, j: int, *, differs: bool) -> Place:
-    """A stretch of feature j in words."""
+def place_of(segment: Segment, domain: Domain, j: int, *, differs: bool) -> Place:
+    """A segment of feature j in words."""
     axis, category = domain.axes[j], domain.category(j)
-    if stretch.missing:
+    if segment.missing:
         return Place(missing_word(domain, j), differs)
     if category is None:
         lower, upper = domain.lower[j], domain.upper[j]
-        low, high = (float(Fraction(lower) + share * (Fraction(upper) - Fraction(lower))) for share in stretch[:2])
+        low, high = (float(Fraction(lower) + share * (Fraction(upper) - Fraction(lower))) for share in segment[:2])
         return Place(range_text(low, high), differs, low, high)
     # On an axis without order a missing value is one level more.
     names = (*category.names, missing_word(domain, j))
-    levels = names[int(stretch.low * axis.levels) : int(stretch.high * axis.levels)]
+    levels = names[int(segment.low * axis.levels) : int(segment.high * axis.levels)]
     return Place(levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}", differs, levels=levels)
 
 

@@ -85,7 +85,7 @@ class Domain:
         return Line(self.lower[j], self.upper[j], self.scales[j], LAST - axis.missing, self._missing_position(j))
 
     def _missing_position(self, j: int) -> int:
-        """In the cell of missing values, or else in the first one."""
+        """Position of missing values: in their cell, or in the first cell if they have none."""
         axis = self.axes[j]
         if not self.has_missing_cell(j):
             return 0
@@ -119,7 +119,7 @@ class Domain:
         return None if self.categories is None else self.categories[j]
 
     def outer_range(self, j: int) -> Pair | None:
-        """Of a feature with private bounds."""
+        """The outer range of a feature with private bounds, else None."""
         return None if self.outer is None else self.outer[j]
 
     def has_missing_cell(self, j: int) -> bool:

@@ -29,12 +29,12 @@ class Unit(StrEnum):
 
 
 def rounded_up(epsilon: Fraction) -> Fraction:
-    """As it is, or with a long denominator to twelve decimal places, never down: what was spent may not be forgotten in part."""
+    """Epsilon, rounded up to twelve decimal places if its denominator is long. Rounding down would lose a part of it."""
     return epsilon if epsilon.denominator <= 10**PLACES else Fraction(math.ceil(epsilon * 10**PLACES), 10**PLACES)
 
 
 def number_text(epsilon: Fraction, *, down: bool = False) -> str:
-    """In decimals. Where twelve of them do not do, rounded up, as what was spent should be, or down, as what is left."""
+    """Epsilon in at most twelve decimals. It is rounded up, for what was spent, or down, for what is left."""
     units = math.floor(epsilon * 10**PLACES) if down else math.ceil(epsilon * 10**PLACES)
     return f"{Decimal(units).scaleb(-PLACES).normalize():f}"
 
@@ -228,7 +228,7 @@ class Book:
     budgets: dict[str, Budget] = field(default_factory=dict)
     spendings: dict[int, Spending] = field(default_factory=dict)
     sums: dict[str, Fraction] = field(default_factory=dict)
-    """Of the charges to each data set itself."""
+    """Sum of the charges to each data set itself."""
     anchor_changes: list[AnchorChange] = field(default_factory=list)
 
     @classmethod

@@ -61,7 +61,7 @@ class Model:
 
     @property
     def noise_laws(self) -> tuple[Noise, ...]:
-        """Of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
+        """Laws of the independent draws on the count of each cell: one, one for each part of a merge, or none."""
         return tuple(charge.noise for charge in self.charges if charge.purpose == Purpose.COUNTS)
 
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:

@@ -51,7 +51,7 @@ class Part:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise on the counts."""
+        """Rate of the noise on the counts."""
         return next(charge.rate for charge in self.charges if charge.purpose == Purpose.COUNTS)
 
 

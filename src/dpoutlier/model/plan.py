@@ -48,10 +48,10 @@ class Plan:
     scorer: Scorer
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
-    """Of epsilon, for private bounds."""
+    """Share of epsilon for private bounds."""
     counts: str = "auto"
     sparse_size: int = 10_000
-    """Of sparse counts: how many empty cells are expected to pass, at most."""
+    """Sparse counts: largest expected number of empty cells that pass."""
     n_rows_hint: int | Literal["estimate"] | None = None
     target_fpr: float | None = None
     threshold_share: Fraction = Fraction(1, 20)

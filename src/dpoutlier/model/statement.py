@@ -192,7 +192,7 @@ def _number(value: Fraction | None) -> str:
 
 
 def _units(value: Fraction) -> int:
-    """In units of the last decimal place, rounded up."""
+    """The value in units of the last decimal place, rounded up."""
     units: int = -(-value.numerator * 10**PLACES // value.denominator)
     return units
 
@@ -370,5 +370,5 @@ def _cells(n: int) -> str:
 
 @cache
 def _version(package: str) -> str:
-    """Of an installed package: looked up once, since that takes as long as all the rest of a statement."""
+    """Version of an installed package. It is looked up once, since that takes as long as all the rest of a statement."""
     return metadata.version(package)

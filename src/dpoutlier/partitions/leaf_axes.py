@@ -19,11 +19,11 @@ class LeafAxis(NamedTuple):
 
     feature: int
     cuts: tuple[int, ...]
-    """On a line, ascending; one cell more than cuts."""
+    """Cuts of a line, ascending. There is one cell more than cuts."""
     cells: bytes
     """Where the feature has levels: the cell of each level, a byte each, since a file may name millions of them."""
     adds: tuple[int, ...]
-    """By cell."""
+    """What each cell adds."""
 
     @property
     def size(self) -> int:
@@ -32,12 +32,12 @@ class LeafAxis(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """0 for a line."""
+        """Number of levels; 0 for a line."""
         return len(self.cells)
 
     @property
     def add(self) -> tuple[int, ...]:
-        """For each cell of a line, or each level."""
+        """What each cell of a line, or each level, adds."""
         return tuple(self.adds[cell] for cell in self.cells) if self.cells else self.adds
 
 

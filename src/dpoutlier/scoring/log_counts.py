@@ -33,7 +33,7 @@ BEND = 8
 MAX_CELLS = 2**22
 """All of them have a term."""
 N_LEVELS = 48
-"""Of thresholds: few, since each costs noise."""
+"""Number of levels of thresholds. They are few, since each costs noise."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class LogCounts:
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
-        """Of sums of so many cells, whose noise is wider by the root of their number, in units of 1 / TERM_UNIT."""
+        """Logarithms of sums of so many cells, in units of 1 / TERM_UNIT. Their noise is wider by the root of that number."""
         out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
         log_terms(np.ascontiguousarray(noisy), UNIT, floor, BEND * floor if self.soft else 0, out)
         return out

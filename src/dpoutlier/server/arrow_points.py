@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
     schema: Any
     places: list[int]
-    """Of the features, among the columns."""
+    """Places of the features among the columns."""
     plain: bool
     """Whether the columns are the features and nothing else, in their order, and no dictionaries follow."""
     floats: bool

@@ -18,7 +18,7 @@ __all__ = ["csv_points"]
 
 MAX_COLUMNS, LONGEST_FIELD = 20_000, 1 << 17
 MAX_COMMAS = MAX_COLUMNS + LONGEST_FIELD
-"""Of one record, those within quotes included."""
+"""Largest number of commas in a record, those within quotes included."""
 
 
 def csv_points(body: bytes, domain: Domain, person: str | None, most_rows: int) -> Points:

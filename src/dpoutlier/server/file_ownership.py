@@ -26,7 +26,7 @@ class Access(NamedTuple):
 
 
 def access_of(path: Path) -> Access:
-    """Of a file that is there."""
+    """The access of a file that exists."""
     found, people = path.stat(), None
     with suppress(OSError, AttributeError):  # it has none, or this system has no such lists
         people = os.getxattr(path, LIST)
@@ -34,7 +34,7 @@ def access_of(path: Path) -> Access:
 
 
 def access_in(folder: Path) -> Access:
-    """Of a new file. What root makes in a folder of somebody else is for that user: a server that is not root must read it."""
+    """The access of a new file. If root makes it in the folder of another user, it is for that user, whose server must read it."""
     if os.geteuid() != 0:
         return Access(os.geteuid(), -1, OWN)
     found = folder.stat()

@@ -129,7 +129,7 @@ def _key(content: dict[str, Any]) -> Key:
 
 
 def create_key(path: Path, models: Sequence[str], *, label: str = "", days: int = 90, metrics: bool = False) -> str:
-    """Add a key to the file, which is made if there is none, and return it: it is shown this once and stored nowhere."""
+    """Add a key to the file, which is made if there is none, and return it. It is shown only once and is not stored."""
     if not models and not metrics:
         raise parameter_error("models", "ids of models separated by commas, or '*' for all", ",".join(models))
     for model in models:

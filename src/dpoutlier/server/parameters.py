@@ -34,7 +34,8 @@ class ScoreQuery(BaseModel):
 
     missing: Literal["error", "null"] = Field(
         default="error",
-        description="What to do with a point that misses a value, where the model has no cell for that: an error, or no score.",
+        description="What to do if a point lacks a value for a feature without a cell for missing values: raise an error, or "
+        "give no score.",
     )
     target_fpr: Number | None = Field(
         default=None, gt=0, lt=1, description="Use the threshold for this false-positive rate, in this response only."

@@ -12,7 +12,7 @@ from dpoutlier.server.audit_log import FAULTS, AuditLog
 __all__ = ["MAX_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
 
 MAX_REFUSED, REFUSED_SECONDS = 20, 60.0
-"""Of each worker: so many refused requests have entries of their own in so many seconds, and one entry counts the rest."""
+"""Each worker writes entries for so many refused requests in so many seconds. One entry counts the rest."""
 
 
 @dataclass

@@ -120,7 +120,7 @@ class OneExplanation(BaseModel):
     prediction: Literal[1, -1] | None
     note: str
     region_note: str | None
-    """Of a grid: the part of ``note`` that is about the region of the counterfactual."""
+    """Grid: the part of ``note`` that is about the region of the counterfactual."""
     counterfactual: str | None
     reached: bool | None
     """Whether the changed point would be usual."""

@@ -36,7 +36,7 @@ class Settings:
     header_seconds: float = 10.0
     header_bytes: int = 32 << 10
     connections: int = 1000
-    """Of each worker."""
+    """Largest number of connections of each worker."""
     stop_seconds: int = 30
     """How long a stop waits for requests that are under way."""
     shared: str | None = None

@@ -63,7 +63,7 @@ class PeriodicCheck:
             self._report(error)
 
     def _report(self, error: Exception) -> None:
-        """Once for each kind of error, and not twice a second."""
+        """Log an error once for each kind, and not twice a second."""
         known, self.failed = self.failed, type(error).__name__
         if self.failed != known:
             log("check-failed", "error", check=self.name, **where(error))

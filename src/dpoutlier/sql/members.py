@@ -79,7 +79,7 @@ def _part(axis: LeafAxis, domain: Domain) -> Cuts | Levels:
 
 
 def _level_positions(domain: Domain, feature: int) -> list[int]:
-    """Of ordered levels that have a cell for missing values after them."""
+    """Positions of ordered levels that have a cell for missing values after them."""
     levels = domain.axes[feature].levels
     return [*(level_position(level, levels) for level in range(levels)), MISSING]
 

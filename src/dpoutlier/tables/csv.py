@@ -33,8 +33,8 @@ class CsvTable(FileTable):
     """Columns of CSV files, found by name. The first line of every file is checked at once, and no row is read yet.
 
     A record with too few or too many fields is no row. In a file of one column an empty line is a missing value. Values are text,
-    and what is no UTF-8 in them becomes a mark that parses as no number; but people are bytes: ids in an unknown encoding must not
-    become one.
+    in which bytes that are not UTF-8 become a mark that does not parse as a number. But ids of people are bytes: two ids in an
+    unknown encoding must not become one.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class _BoundedLines:
     def __init__(self, lines: Iterable[str], most_commas: int) -> None:
         self.lines, self.most_commas = enumerate(lines, 1), most_commas
         self.commas = 0
-        """In the record so far; the reader of records resets it."""
+        """Commas in the record so far. The reader of records resets it."""
 
     def __iter__(self) -> Iterator[str]:
         for number, line in self.lines:
@@ -168,7 +168,7 @@ class _BoundedLines:
 
 @contextmanager
 def csv_stream(path: Path, errors: str = "replace") -> Iterator[TextIOWrapper]:
-    """A file for ``csv.reader`` that takes any bytes: what is no UTF-8 becomes a mark that parses as no number."""
+    """A file for ``csv.reader`` that takes any bytes: bytes that are not UTF-8 become a mark that does not parse as a number."""
     csv.field_size_limit(
         LONGEST_FIELD
     )  # and left so: to put it back while another file is read would make a long field fail

@@ -45,7 +45,7 @@ def identity(value: Any) -> str | None:
 
 
 def _of_bytes(value: bytes) -> str | None:
-    """Every byte counts: blanks at the end of a binary id are part of it. What is no UTF-8 becomes what no text is."""
+    """Every byte counts, also a blank at the end. Bytes that are not UTF-8 become a value that no text can equal."""
     text = value.decode("utf-8", "surrogateescape")
     return None if text.strip().lower() in NO_ID else text
 

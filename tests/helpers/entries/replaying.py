@@ -99,7 +99,7 @@ def number_pattern(number: int) -> re.Pattern[bytes]:
 
 
 def search(scenario: Scenario, folder: Path, spark: Any = None) -> None:
-    """Of rows with planted values none is found anywhere in what is seen, nor how many rows or people there are."""
+    """No planted value is found anywhere in what is seen, nor how many rows or people there are."""
     rows = planted_rows()
     seen = see(scenario, rows, folder, "add-or-remove-one", spark)
     assert not seen.error, seen.error

@@ -21,7 +21,7 @@ OWN_COMMAND = [sys.executable, "-m", "tests.helpers.fuzz.campaign"]
 
 LONGEST = 1 << 16
 RESIDENT_MB, SECONDS = 3000, 200
-"""Of a process, and of one input before libFuzzer ends it: some compile a kernel first. The limits of a target are much tighter."""
+"""Limits of a process, and of one input before libFuzzer ends it: some compile a kernel first. Targets have much tighter ones."""
 KEPT_SIZE = 12_000
 
 

@@ -16,7 +16,7 @@ def inputs(target):
 
 
 def content_of(path):
-    """Of an input, unpacked."""
+    """The content of an input, unpacked."""
     content = path.read_bytes()
     return gzip.decompress(content) if path.suffix == ".gz" else content
 

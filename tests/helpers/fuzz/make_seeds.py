@@ -55,13 +55,13 @@ def models(folder):
         "grid-keyed": DPGridKNN(0.3, features=NAMED, bins=7, counts="keyed", rows_per_person=2, max_depth=None),
         "grid-keyed-wide-noise": DPGridKNN("1/5000", features=NAMED, bins=3, counts="keyed"),
         "grid-sparse": DPGridKNN(1, features=NAMED, bins=1000, counts="sparse", sparse_size=50, target_fpr=0.1),
-        "grid-bought-rows": DPGridKNN(
+        "grid-private-rows": DPGridKNN(
             0.3, features=NAMED, n_rows_hint="estimate", bins=3, weighted=True, distance="point"
         ),
         "forest": DPForest("1/3", features=NAMED, n_trees=3, depth=4, subspace=(1, 2), tree_seed=7, target_fpr=0.1),
         "forest-charged": DPForest(1, features=(0, 1), n_trees=2, depth=3, ledger=ledger, dataset="patients"),
         "marginals": DPMarginals(0.3, features=NAMED, bins=[3, 5], neighbours="replace-one", target_fpr=0.1),
-        "marginals-bought-bounds": DPMarginals(1, features={"x": PrivateBounds(outer=(-10, 10)), "y": (0, 1)}, bins=3),
+        "marginals-private-bounds": DPMarginals(1, features={"x": PrivateBounds(outer=(-10, 10)), "y": (0, 1)}, bins=3),
         "twin-grid": GridKNN(NAMED, bins=3, target_fpr=0.2, exhausted="as-printed"),
         "twin-forest": Forest(NAMED, n_trees=2, depth=3),
         "grid-seeded": DPGridKNN(1, features=NAMED, bins=3, unsafe_seed=3),

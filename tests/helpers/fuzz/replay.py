@@ -30,7 +30,7 @@ def warm(name):
 
 
 VALID = {
-    "model_file": "grid-dense grid-keyed grid-keyed-wide-noise grid-sparse grid-bought-rows grid-mixed grid-seeded "
+    "model_file": "grid-dense grid-keyed grid-keyed-wide-noise grid-sparse grid-private-rows grid-mixed grid-seeded "
     "forest forest-mixed merged marginals marginals-mixed twin-grid twin-forest",
     "features_toml": "example",
     "features_json": "example",

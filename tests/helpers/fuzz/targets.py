@@ -58,7 +58,7 @@ MEGABYTE = 1 << 20
 ROWS, BYTES = 500, 100_000
 """The limits of the server that is asked."""
 MAX_WALK, MAX_DEPTH, MAX_SCORED = 200_000, 1000, 200
-"""Of accepted models with longer walks, or more features, no point is scored: that takes as long as they say."""
+"""Accepted models with longer walks or more features score no point: that takes as long as they say."""
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = ("application/json", "text/csv", ARROW)
 
@@ -69,7 +69,7 @@ class Target:
 
     run: Callable[[bytes], str]
     seconds: float
-    """Of the processor, for one input of few bytes; for each 256 KB as many more."""
+    """Processor time for one small input; for each 256 KB as much more."""
     base: int
     per_byte: int
     """An input of n bytes may take ``base + per_byte * n`` bytes of memory."""

@@ -23,7 +23,7 @@ BUGS = [
         old="own is not None and ...",
         new="own is None",
         caught_by="tests/ledger/test_overrides.py::"
-        "test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        "test_an_old_copy_under_another_anchor_is_recorded_and_still_detected",
     ),
     PlantedBug(
         name="budget share not charged",
@@ -52,7 +52,7 @@ BUGS = [
         old="self.guarantee",
         new="replace(self.guarantee, epsilon=self.cost_of_counts.epsilon)",
         top=("from dataclasses import replace",),
-        caught_by=f"{LEDGER_FITS}::test_all_that_a_fit_buys_is_charged",
+        caught_by=f"{LEDGER_FITS}::test_everything_a_fit_releases_is_charged",
         seen="A budget manager for advertisements could leave out the charge to one of its buckets.",
         source="world-federation-of-advertisers/cross-media-measurement#2209",
     ),
@@ -192,7 +192,7 @@ BUGS = [
             ),
         ),
         caught_by="tests/ledger/test_overrides.py"
-        "::test_an_old_copy_under_another_anchor_says_so_and_all_else_that_knows_better_still_does",
+        "::test_an_old_copy_under_another_anchor_is_recorded_and_still_detected",
     ),
     PlantedBug(
         name="a charge called none",

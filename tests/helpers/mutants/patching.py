@@ -25,7 +25,7 @@ class Patch:
     """An expression, a named argument, or statements in a row, as Python source. It is in the function once. In it ``...`` stands
     for any expression, and as the last argument of a call for all further arguments."""
     new: str
-    """Of the same kind as ``old``; statements may be more, fewer, or none. Here ``...`` is what it stood for, in order."""
+    """The same kind as ``old``; statements may be more, fewer, or none. Here ``...`` is what it stood for, in order."""
     top: tuple[str, ...] = ()
     """Statements for the top of the file, such as imports."""
 
@@ -177,7 +177,7 @@ def _offset(lines: list[bytes], line: int, column: int) -> int:
 
 
 def _last_line_before_code(text: str) -> int:
-    """Of the docstring and what is imported from ``__future__``."""
+    """The last line of the docstring and of imports from ``__future__``."""
     last = 0
     for node in ast.parse(text).body:
         match node:

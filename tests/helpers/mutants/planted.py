@@ -139,7 +139,7 @@ def _numba_folder(sources: Path) -> str:
 
 
 def _verdict(ended: list[dict]) -> Found:
-    """Of the reports of one test: one of its call, and more only if set-up or tear-down failed."""
+    """Verdict on the reports of one test: one of its call, and more only if set-up or tear-down failed."""
     why = "; ".join(f"{one['phase']} {one['outcome']} {' | '.join(one['errors'])}" for one in ended) or "it did not run"
     if len(ended) != 1 or ended[0]["phase"] != "call":
         return Found(Verdict.BROKEN, why)

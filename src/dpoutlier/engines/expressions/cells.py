@@ -22,7 +22,7 @@ __all__ = ["GridWords", "cells_of", "word"]
 EXACT = 2**53
 """Whole numbers up to this are what they are in float64."""
 HALF = 2.0**16
-"""Of the 32 bits of a position."""
+"""Half of the 32 bits of a position."""
 
 
 def word(i: int) -> str:

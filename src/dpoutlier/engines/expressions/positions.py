@@ -28,12 +28,12 @@ def positions(domain: Domain) -> list[nw.Expr]:
 
 
 def floor(given: nw.Expr) -> nw.Expr:
-    """As float64; Spark's own is a whole number."""
+    """Floor as float64. Spark's own floor is a whole number."""
     return given.floor().cast(nw.Float64)
 
 
 def _position(given: nw.Expr, line: Line) -> nw.Expr:
-    """Clipped to the bounds first, since some engines refuse a product that overflows."""
+    """The position of a value. The value is clipped to the bounds first, since some engines refuse a product that overflows."""
     moved = (given.clip(line.lower, line.upper) - line.lower) * line.scale
     found = floor(moved.clip(0.0, float(line.last)))
     return nw.when(is_missing(given)).then(nw.lit(float(line.missing))).otherwise(found)

@@ -36,7 +36,7 @@ def value(feature: int) -> str:
 def value_frame(
     frame: nw.LazyFrame[Any], types: dict[str, Any], domain: Domain, person: str | None = None
 ) -> nw.LazyFrame[Any]:
-    """A frame of ``plain_frame`` as values ``v0``, ``v1``, ...: float64, where level i is ``i + 1/2``. The person column stays."""
+    """A frame of ``QueryEngine.plain`` as float64 values ``v0``, ``v1``, ...; level i is ``i + 1/2``. The person column stays."""
     features = [(name, dtype) for name, dtype in types.items() if name != person]
     each = [
         (number(name, dtype) if category is None else _level(name, dtype, category)).alias(value(j))

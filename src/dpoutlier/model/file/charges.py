@@ -60,7 +60,7 @@ def _check_merged(model: Model, merged: Merged) -> None:
 
 
 def _n_private(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
-    """For how many features a part of a merge estimated bounds: what its charge says, if so many there are."""
+    """Number of features whose bounds a part of a merge estimated: as its charge says, but no more than there are."""
     paid = [charge.sensitivity.l1 for charge in charges if charge.purpose == Purpose.BOUNDS]
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
     return min(paid[0] // guarantee.sensitivity(QUANTILES).l1, numbers) if paid else 0

@@ -89,7 +89,7 @@ def _merged(content: dict[str, Any], guarantee: Guarantee) -> Merged:
 
 
 def _receipt(content: dict[str, Any]) -> Receipt | None:
-    """Of a model or of a part of a merge."""
+    """The receipt of a model, or of a part of a merge, if it has one."""
     return Receipt.from_json(content["receipt"]) if "receipt" in content else None
 
 
