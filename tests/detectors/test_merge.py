@@ -262,7 +262,7 @@ def test_the_statement_says_who_declared_what_and_how_the_noise_grew():
     scales = [2 / (0.9 + 0.05), 2 / (0.45 + 0.025)]
     wide = f"{np.hypot(*scales):.6g}"
     assert statement.merged["noise_scale_rows"] == wide
-    assert f"one noise of scale {wide} rows" in page
+    assert f"a single noise of scale {wide} rows" in page
     assert {charge["purpose"] for charge in statement.charges} >= {"counts, part 2", "threshold, part 1"}
     overlapping = merge(fits, people="overlapping").privacy_statement()
     assert "declared disjoint" not in str(overlapping)
