@@ -27,7 +27,7 @@ export class Points {
     for (let i = 1; i < starts.length; i++) {
       if (sizes[i] === 0 && width > 1) continue; // an empty line
       if (Math.max(sizes[i], 1) !== width) {
-        throw new PointsProblem(`Line ${lines[i]} of ${name} has ${many(sizes[i], "value")}, and the header names ${many(width, "column")}.`);
+        throw new PointsProblem(`Line ${lines[i]} of ${name} has ${many(sizes[i], "value")}, but the header names ${many(width, "column")}.`);
       }
       this.starts.push(starts[i]);
       this.ends.push(ends[i]);
