@@ -114,7 +114,7 @@ def test_export(folder, kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "x"), "--epsilon is missing"),
+        (("--dataset", "x"), "give --epsilon"),
         (("--dataset", "x", "--epsilon", "-1"), "--epsilon must be"),
         (("--dataset", "x", "--epsilon", "1", "--part-of", "y"), "exclude each other"),
         (("--dataset", "x", "--part-of", "y"), "does not exist yet"),

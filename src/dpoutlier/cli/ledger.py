@@ -69,7 +69,7 @@ def create(
     from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
     if epsilon is None and part_of is None:
-        raise InvalidParameterError("--epsilon is missing: how much may ever be spent? Or --part-of, for a part.")
+        raise InvalidParameterError("give --epsilon, the most that may ever be spent, or --part-of for a part.")
     if epsilon is not None and part_of is not None:
         raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
     given: dict[str, Any] = {
