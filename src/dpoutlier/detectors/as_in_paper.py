@@ -55,7 +55,7 @@ def as_in_paper(
     Raises
     ------
     InvalidParameterError
-        If the rows are not in memory, or hold something else than finite numbers.
+        If the rows are not in memory, or contain anything except finite numbers.
 
     See Also
     --------
