@@ -133,7 +133,9 @@ def _in_memory(frame: Any, scorer: BatchScorer) -> Any:
 
         added = zip(scorer.names, scorer.arrow(chosen, 0, whole=True), strict=True)
         return frame.with_columns(pl.Series(name, values) for name, values in added)
-    raise TypeError(f"score_frame does not support {type(frame).__module__}. Convert it to pandas, Polars or Arrow.")
+    raise TypeError(
+        f"a frame of {type(frame).__module__} is not supported; supported: pandas, Polars and Arrow. Convert it to one of them."
+    )
 
 
 def _add_to_pandas(frame: Any, scorer: BatchScorer, features: list[Any], *, whole: bool = False) -> Any:

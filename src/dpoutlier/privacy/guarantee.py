@@ -17,8 +17,11 @@ __all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "as_epsilon", "sensiti
 
 
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**12), Fraction(10**9)
-LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise protects them."
-"""What voids a guarantee whose bounds come from ``unsafe_bounds``."""
+LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
+"""What voids a guarantee whose bounds come from ``unsafe_bounds``.
+
+Model files hold this text, and only by it do they know that their bounds were leaked: it can never change.
+"""
 
 
 class Neighbours(StrEnum):
