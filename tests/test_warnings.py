@@ -181,7 +181,7 @@ def test_a_statement_speaks_of_its_own_fit():
 
 
 def test_a_large_epsilon_warns():
-    with pytest.warns(LargeEpsilonWarning, match="epsilon is 11, so little is protected") as caught:
+    with pytest.warns(LargeEpsilonWarning, match="epsilon is 11, which protects little") as caught:
         DPMarginals(11, features=(0, 1), bins=3).fit(ROWS)
     assert caught[0].filename == __file__
     DPMarginals(10, features=(0, 1), bins=3).fit(ROWS)  # a warning would be an error
@@ -199,7 +199,7 @@ PLAIN = dpoutlier.Bounds([0, 10], [120, 80])
 
 
 def test_named_bounds_and_columns_without_names_warn():
-    with pytest.warns(ColumnNamesWarning, match="they are taken to be age, bmi, in this order") as caught:
+    with pytest.warns(ColumnNamesWarning, match="They are assumed to be age, bmi, in this order") as caught:
         DPMarginals(1, features=NAMED, bins=3).fit(ROWS)
     assert caught[0].filename == __file__
     DPMarginals(1, features=NAMED, bins=3).fit(pd.DataFrame(ROWS, columns=["age", "bmi"]))

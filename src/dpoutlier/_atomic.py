@@ -92,4 +92,4 @@ def _link(aside: Path, path: Path) -> None:
 
 
 def _exists(path: Path) -> OutputExistsError:
-    return OutputExistsError(f"{path} exists. Choose another name, or permit to replace it (--force, overwrite=True).")
+    return OutputExistsError(f"{path} exists. Choose another name, or allow replacing it (--force, overwrite=True).")

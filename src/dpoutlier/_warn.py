@@ -39,8 +39,9 @@ def warn_large_epsilon(epsilon: float, stacklevel: int) -> None:
     """Say that little is protected, where that is so."""
     if epsilon > LARGE_EPSILON and _protected.get():
         warnings.warn(
-            f"epsilon is {epsilon:g}, so little is protected: the odds of a right guess that a person is in the data may rise by a "
-            f"factor of exp({epsilon:g}). From about 30 on, released counts can equal the exact ones. Usual: 0.1 to 3.",
+            f"epsilon is {epsilon:g}, which protects little: the odds of guessing correctly whether a person is in the data may "
+            f"rise by a factor of exp({epsilon:g}). From about 30 on, released counts can equal the exact ones. Usual values are "
+            "0.1 to 3.",
             LargeEpsilonWarning,
             stacklevel=stacklevel + 1,
         )

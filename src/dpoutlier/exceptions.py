@@ -162,13 +162,13 @@ class ThresholdNotSetError(DpoutlierError, AttributeError):
         """The error of a model that cannot aim at a false-positive rate."""
         if merged:
             return cls(
-                "a merged model has no histogram of scores, so no false-positive rate can be aimed at: each part only has a "
-                "histogram of its own scores.",
+                "a merged model has no histogram of its own scores, so a false-positive rate cannot set its threshold. Each part "
+                "has a histogram of its own scores only.",
                 remedy="Set a threshold on the outlier score yourself: set_threshold(score=...).",
                 code="merged-model",
             )
         return cls(
-            "the fit spent no epsilon on a histogram of scores, so no false-positive rate can be aimed at.",
+            "the fit spent no epsilon on a histogram of scores, so a false-positive rate cannot set the threshold.",
             remedy="Fit with target_fpr=0.05 (it takes threshold_share of epsilon), or set a threshold on the outlier score "
             "yourself: set_threshold(score=...).",
             code="no-histogram",

@@ -191,7 +191,7 @@ def test_explain_shows_features_and_draws_them(folder):
     ).replace("  ", " ")
     rest = load("model.dpo").explain(POINTS[1:2]).ranking()[1][1]
     assert f"(1 other features: {rest:+.3f})" in output
-    assert "--row must be a row of points.csv, which has 4" in run(
+    assert "--row must be a row number of points.csv, from 0 to 3, or -1 for the most outlying row, got 4" in run(
         "explain", "model.dpo", "points.csv", "--row", "4", code=2
     )
 
@@ -204,7 +204,7 @@ def test_explain_says_what_would_be_usual_instead(folder):
     region = found.region()
     assert region[0].differs
     assert f"{found.contributions[0, 0]:+.3f} │ {region[0]} │" in output
-    assert "the nearest region that gathers 10 rows by itself, where it differs" in output
+    assert "where the nearest region that gathers 10 rows by itself differs from the point" in output
     assert "Wrote why.png" in output
     run(*GRID, "--bins", "10", "--max-depth", "0", "--force")
     output = run("explain", "model.dpo", "points.csv", "--row", "1", "-o", "why.png", "--force")
@@ -427,11 +427,11 @@ def test_errors_name_the_cause_and_exit_with_2(folder, prepare, arguments, messa
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ("id,age,bmi\np,old,30\n", "no number in age, row 0 (counted from 0): 'old'"),
-        ("id,age,bmi\np,40,\n", "no number in bmi, row 0 (counted from 0): ''"),
+        ("id,age,bmi\np,old,30\n", "not a number in age, row 0 (counted from 0): 'old'"),
+        ("id,age,bmi\np,40,\n", "not a number in bmi, row 0 (counted from 0): ''"),
         ("id,age\np,40\n", "no column 'bmi'"),
         ("id,age,bmi,age\np,40,30,40\n", "more than one column named 'age'"),
-        ("id,age,bmi\np,40\n", "points.csv, line 2: 2 values, and the header names 3 columns"),
+        ("id,age,bmi\np,40\n", "points.csv, line 2: the record has 2 values, but the header names 3 columns"),
         ("id,age,bmi,x,x\np,40,30,1,2\n", "more than one column named 'x'"),
         ("id,age,bmi,outlier_score\np,40,30,1\n", "a column 'outlier_score', which scoring would add"),
         ("id;age;bmi\np;40;30\n", "separated by commas"),

@@ -138,14 +138,17 @@ def test_a_missing_value_is_reported_with_its_row_and_nothing_is_left(folder, ro
     write_csv("bad.csv", table)
     before = sorted(folder.iterdir())
     told = run("score", "model.dpo", f"bad.{suffix}", "-o", f"out.{suffix}", code=2)
-    assert f"points have a missing value or no number in age, row {row} (counted from 0)" in told
+    assert f"a point has a missing value or a value that is not a number in age, row {row} (counted from 0)" in told
     assert sorted(folder.iterdir()) == before
 
 
 def test_in_several_files_the_file_is_reported_too(folder):
     pq.write_table(broken(3777).slice(3750), "parts/3.parquet")
     told = run("score", "model.dpo", "parts", "-o", "out.parquet", code=2)
-    assert "parts/3.parquet: points have a missing value or no number in age, row 27 (counted from 0)" in told
+    assert (
+        "parts/3.parquet: a point has a missing value or a value that is not a number in age, row 27 (counted from 0)"
+        in told
+    )
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv"])
@@ -169,7 +172,7 @@ def test_a_record_of_the_wrong_length_is_reported_with_its_line(folder):
     lines = Path("all.csv").read_text().splitlines()
     lines[4000] += ",more"
     Path("all.csv").write_text("\n".join(lines))
-    assert "all.csv, line 4001: 5 values, and the header names 4" in run(
+    assert "all.csv, line 4001: the record has 5 values, but the header names 4" in run(
         "score", "model.dpo", "all.csv", "-o", "o.csv", code=2
     )
     assert not Path("o.csv").exists()
@@ -185,8 +188,10 @@ def test_a_damaged_file_is_named_and_nothing_is_left(folder):
 
 def test_files_that_do_not_fit_together_are_refused(folder):
     pq.write_table(TABLE.drop(["id"]), "parts/other.parquet")
-    assert "have not the same format and columns" in run("score", "model.dpo", "parts", code=2)
-    assert "have not the same format and columns" in run("score", "model.dpo", "all.parquet", "all.csv", code=2)
+    assert "do not have the same format, columns and types" in run("score", "model.dpo", "parts", code=2)
+    assert "do not have the same format, columns and types" in run(
+        "score", "model.dpo", "all.parquet", "all.csv", code=2
+    )
     assert "no file matches none*.parquet" in run("score", "model.dpo", "none*.parquet", code=2)
     assert "absent.csv does not exist" in run("score", "model.dpo", "absent.csv", code=2)
 

@@ -386,7 +386,7 @@ def test_an_explanation_says_what_it_did_not_get(server, tmp_path):
 
 
 def test_the_servers_refusals_are_raised(server):
-    with pytest.raises(ServerError, match="no model of that id") as caught:
+    with pytest.raises(ServerError, match="no model with that id") as caught:
         Client(server.url, "absent", key=server.key)
     assert (caught.value.status, caught.value.code) == (404, "unknown-model")
     with pytest.raises(ServerError) as caught:

@@ -121,7 +121,7 @@ def test_the_statement_says_what_is_released():
     tau = detector.model_.counts.tau
     expected = 200**3 * DiscreteLaplace(Fraction(1)).at_least(tau)
     assert f"whose noisy count is {tau} or more" in page
-    assert f"{expected:.2g} would be expected to pass" in page
+    assert f"{expected:.2g} of them would be expected to reach the threshold" in page
     assert "sparse (publishable)" in page
     assert "computational" not in page
     assert "whose noisy count" not in str(fitted(counts="dense", bins=3).privacy_statement())
@@ -241,7 +241,7 @@ def arrays_in(path):
         (at("counts", "kind", value="dense"), "too many cells|not a model file"),
         (at("counts", "kind", value="exact"), "not a model file"),
         (at("partition", "bins", value=[2, 2, 2]), "not in order"),
-        (at("guarantee", "epsilon", value=None), "do not fit its guarantee|not a model file"),
+        (at("guarantee", "epsilon", value=None), "do not match its guarantee|not a model file"),
         (at("publishable", value=False), "both secret and publishable, or neither"),
     ],
 )
@@ -290,7 +290,7 @@ def test_a_file_of_no_cells_and_any_threshold_loads(saved, tmp_path):
     loaded = load(rewritten(saved, tmp_path / "model.dpo", change=change, arrays=arrays))
     assert loaded.outlier_scores(POINTS).tolist() == [3.0] * len(POINTS)
     assert loaded.estimator().sparse_size == 1
-    assert "expected to pass" in str(loaded.privacy_statement())
+    assert "expected to reach" in str(loaded.privacy_statement())
 
 
 def test_counts_cannot_be_changed_by_accident():

@@ -131,6 +131,11 @@ def test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_fr
     assert again.guarantee_.voided_by == (LEAKED,)
 
 
+def test_files_written_before_hold_the_words_of_the_confession():
+    words = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
+    assert words == LEAKED  # the words alone tell a file whose bounds were leaked
+
+
 def test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds(tmp_path):
     path = GridKNN(unsafe_bounds(ROWS), bins=5).fit(ROWS).save(tmp_path / "twin")
     bounds = dpoutlier.load(path, secret=True).estimator().features

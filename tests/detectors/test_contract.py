@@ -224,8 +224,8 @@ def test_bad_arguments_are_named_with_their_value(arguments, message, monkeypatc
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ([[0.0, np.nan]], "missing value or no number in bmi, row 0 .*: nan"),
-        ([[0.0, 1.0], ["young", 1.0]], "missing value or no number in age, row 1 .*: 'young'"),
+        ([[0.0, np.nan]], "missing value or a value that is not a number in bmi, row 0 .*: nan"),
+        ([[0.0, 1.0], ["young", 1.0]], "missing value or a value that is not a number in age, row 1 .*: 'young'"),
         (pd.DataFrame({"age": [1.0], "bmi": [None]}), "in bmi, row 0"),
         (pl.DataFrame({"age": ["1", "x"], "bmi": [1, 2]}), "in age, row 1 .*: 'x'"),
         ([[None, 1.0]], "in age, row 0 .*: None"),
@@ -297,7 +297,7 @@ def test_a_frame_whose_column_breaks_fails_with_a_fixed_text(monkeypatch):
         raise RuntimeError("row 17 holds 4711")
 
     monkeypatch.setattr("dpoutlier.tables.convert._series", breaks)
-    with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
+    with pytest.raises(ReferenceDataError, match="The cause is not shown") as caught:
         DPGridKNN(1, features=NAMES, bins=2).fit(FRAMES["pandas"](ROWS))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

@@ -200,7 +200,7 @@ def test_a_missing_value_is_an_error_that_says_what_to_do(kind, fitted, tmp_path
     make, back = KINDS[kind]
     row = ", row" if kind in MEMORY else ""
     with pytest.raises(
-        Exception, match=rf"points have a missing value or no number in a{row}.*missing='cell'"
+        Exception, match=rf"a point has a missing value or a value that is not a number in a{row}.*missing='cell'"
     ) as caught:
         back(fitted["basic"].score_frame(make(HOLED, tmp_path)))
     if kind in MEMORY:
@@ -296,7 +296,7 @@ def test_a_model_without_names_takes_all_columns_in_their_order():
     assert (
         detector.score_frame(pl.DataFrame(points, ["x", "y"]).lazy()).collect()["outlier_score"].to_list() == expected
     )
-    with pytest.raises(PointsError, match="has 3 columns, and the model, which knows no names"):
+    with pytest.raises(PointsError, match="has 3 columns, but the model has 2 features without names"):
         detector.score_frame(pd.DataFrame(np.eye(3)))
 
 
@@ -455,7 +455,7 @@ class TestSpark:
         absent = fitted["basic"].score_frame(frame, missing="null").filter("outlier_score IS NULL").count()
         assert absent == len(HOLED) - len(HOLED.select(NAMES).drop_null())
         failing = fitted["basic"].score_frame(frame)
-        with pytest.raises(Exception, match="points have a missing value or no number in a"):
+        with pytest.raises(Exception, match="a point has a missing value or a value that is not a number in a"):
             failing.toArrow()
 
     @pytest.mark.parametrize(("change", "error", "message"), BAD)

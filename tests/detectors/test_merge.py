@@ -106,7 +106,7 @@ def test_a_merged_forest_explains_itself_and_takes_a_threshold_on_scores_only(tm
     found = merge([forest(target_fpr=0.1).fit(rows) for rows in ROWS], people="disjoint")
     explained = found.explain(POINTS)
     assert np.allclose(explained.contributions.sum(axis=1), explained.scores - explained.typical_score)
-    with pytest.raises(ThresholdNotSetError, match="each part only has a histogram of its own scores"):
+    with pytest.raises(ThresholdNotSetError, match="Each part has a histogram of its own scores only"):
         found.set_threshold(target_fpr=0.1)
     with pytest.raises(ThresholdNotSetError, match="no threshold is set"):
         found.predict(POINTS)
@@ -211,7 +211,7 @@ def test_who_is_in_the_releases_must_be_said_and_the_error_says_what_it_means(pe
 def test_merges_of_other_people_do_not_mix(people):
     a, b, c = (grid().fit(rows) for rows in ROWS[:3])
     other = {"disjoint": "overlapping", "overlapping": "disjoint"}[people]
-    with pytest.raises(InvalidParameterError, match=f"model 2 is itself a merge, of {other} people"):
+    with pytest.raises(InvalidParameterError, match=f"model 2 is already a merge of {other} people"):
         merge([a, merge([b, c], people=other)], people=people)
 
 
@@ -262,7 +262,7 @@ def test_the_statement_says_who_declared_what_and_how_the_noise_grew():
     scales = [2 / (0.9 + 0.05), 2 / (0.45 + 0.025)]
     wide = f"{np.hypot(*scales):.6g}"
     assert statement.merged["noise_scale_rows"] == wide
-    assert f"one noise of scale {wide} rows" in page
+    assert f"a single noise of scale {wide} rows" in page
     assert {charge["purpose"] for charge in statement.charges} >= {"counts, part 2", "threshold, part 1"}
     overlapping = merge(fits, people="overlapping").privacy_statement()
     assert "declared disjoint" not in str(overlapping)
@@ -361,7 +361,7 @@ def test_a_merged_grid_gives_an_estimator(kind):
     if kind == "sparse":
         total = dict(zip(cell_numbers(merged.model_.counts.ids), merged.model_.counts.noisy))
         assert total == {c: listed[0].get(c, 0) + listed[1].get(c, 0) for c in {*listed[0], *listed[1]}}
-        with pytest.raises(TypeError, match="merged sparse releases"):
+        with pytest.raises(TypeError, match="merged sparse models"):
             merged.count_intervals(rows[:2])
 
 

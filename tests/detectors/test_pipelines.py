@@ -218,9 +218,9 @@ def test_a_row_of_an_arrow_table_scores_as_the_table_does(detectors):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"log_dose": None}, "missing value or no number in log_dose"),
-        ({"log_dose": "much"}, "no number in log_dose.*'much'"),
-        ({"stage": 4}, r"none of the levels 1, 2, 3 in stage"),
+        ({"log_dose": None}, "missing value or a value that is not a number in log_dose"),
+        ({"log_dose": "much"}, "not a number in log_dose.*'much'"),
+        ({"stage": 4}, r"not one of the levels 1, 2, 3 in stage"),
         ({"sex": "f"}, r"has \['sex'\], which the fit does not know"),
     ],
 )

@@ -124,8 +124,8 @@ def test_no_rows_is_a_fit_like_any_other(kind):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("dose", np.nan, "missing value or no number in dose, row 2"),
-        ("dose", "lots", "missing value or no number in dose, row 2"),
+        ("dose", np.nan, "missing value or a value that is not a number in dose, row 2"),
+        ("dose", "lots", "missing value or a value that is not a number in dose, row 2"),
     ],
 )
 def test_a_missing_value_without_a_cell_is_an_error_in_points_that_says_where(kind, column, value, message):
@@ -138,7 +138,7 @@ def test_a_missing_value_without_a_cell_is_an_error_in_points_that_says_where(ki
 
 def test_a_level_that_is_not_declared_is_an_error_where_there_is_no_other():
     fitted = DPMarginals(1, categories={"stage": Category([1, 2], other=False)}).fit(pd.DataFrame({"stage": [1, 2, 3]}))
-    with pytest.raises(PointsError, match=r"none of the levels 1, 2 in stage, row 1 .*: 3\. .*missing='cell'"):
+    with pytest.raises(PointsError, match=r"not one of the levels 1, 2 in stage, row 1 .*: 3\. .*missing='cell'"):
         fitted.score_samples(pd.DataFrame({"stage": [1, 3]}))
 
 

@@ -114,9 +114,9 @@ def test_an_entry_that_cannot_be_used_is_named_with_its_file(tmp_path, entry, me
 
 FILES = [
     (".toml", "", "must hold one table named 'features'"),
-    (".toml", "age = [0, 120]\n", "must hold one table named 'features'.*nothing beside it; found 'age'"),
+    (".toml", "age = [0, 120]\n", "must hold one table named 'features'.*nothing else; found 'age'"),
     (".toml", "features = 3\n", "must hold one table named 'features'"),
-    (".toml", "[features]\nage = [0, 120]\n[more]\n", "nothing beside it; found 'more'"),
+    (".toml", "[features]\nage = [0, 120]\n[more]\n", "nothing else; found 'more'"),
     (".toml", "[features]\n# age = [lower, upper]\n", "that table is empty. In a draft, take away the #"),
     (".toml", "[features]\na.b = [0, 1]\n", "needs quotes"),
     (".toml", '[features]\n"a\\nb" = [0, 1]\n', "name must be printable text"),
@@ -126,7 +126,7 @@ FILES = [
     (".json", "[" * 100_000, "cannot be read"),
     (".json", "[]", "must hold one table"),
     (".json", "null", "must hold one table"),
-    (".json", '{"features": {"age": [0, 1], "age": [0, 2]}}', "'age' stands there twice"),
+    (".json", '{"features": {"age": [0, 1], "age": [0, 2]}}', "'age' occurs twice"),
     (".json", '{"features": {"age": [0, NaN]}}', "two finite numbers"),
     (".json", '{"features": {"age": [0, %s]}}' % ("1" * 5000), "cannot be read"),
 ]

@@ -92,7 +92,7 @@ def test_an_anchor_makes_an_old_copy_useless(tmp_path):
     ledger.reserve("patients", ONE, "DPForest")
     shutil.copy(old, ledger.path)
     for use in (ledger.verify, lambda: ledger.reserve("patients", ONE, "DPForest"), lambda: ledger.balance("patients")):
-        with pytest.raises(LedgerError, match=r"old copy: it ends at entry 2, and the anchor .* knows entry 3"):
+        with pytest.raises(LedgerError, match=r"old copy: it ends at entry 2, but the anchor .* recorded entry 3"):
             use()
 
 

@@ -41,7 +41,11 @@ def test_a_fit_is_charged_in_the_relation_and_unit_of_the_budget(guarantee, budg
     ("guarantee", "budget", "message"),
     [
         (of(1, person="id"), (ADD, Unit.ROW, None), "protects rows"),
-        (of(1, person="visit"), (ADD, Unit.PERSON, None, "id"), "told apart by the column 'id', .* by 'visit'"),
+        (
+            of(1, person="visit"),
+            (ADD, Unit.PERSON, None, "id"),
+            "identified by the column 'id', .* by 'visit'. Use column 'id'",
+        ),
         (of(1), (ADD, Unit.PERSON, None), "nobody declared"),
         (of(1, voided_by=("a seed",)), (ADD, Unit.ROW, None), "not private"),
         (Guarantee(None), (ADD, Unit.ROW, None), "not private"),
@@ -170,7 +174,7 @@ def test_what_was_released_elsewhere_is_charged_even_past_the_budget(ledger):
         ({"dataset": "x"}, "epsilon must be"),
         ({"dataset": "x", "epsilon": float("inf")}, "epsilon must be finite"),
         ({"dataset": "x", "epsilon": 1, "part_of": "patients"}, "no epsilon"),
-        ({"dataset": "x", "part_of": "nobody"}, "a budget for"),
+        ({"dataset": "x", "part_of": "nobody"}, "must have a budget"),
         ({"dataset": "x", "part_of": "january"}, "parts have no parts"),
         ({"dataset": "x", "epsilon": 1, "rows_per_person": 3}, "left out for the unit row"),
         ({"dataset": "x", "epsilon": 1, "unit": "house"}, "unit must be one of"),
@@ -193,7 +197,7 @@ def test_a_part_under_replace_one_takes_no_charge_by_hand(tmp_path):
     ledger = Ledger.create(tmp_path / "x.ledger")
     ledger.open_budget("all", 3, neighbours="replace-one")
     ledger.open_budget("january", part_of="all")
-    with pytest.raises(LedgerError, match="Charge the whole: 'all'"):
+    with pytest.raises(LedgerError, match="Charge 'all' instead"):
         ledger.charge("january", 1, "a table")
     ledger.charge("all", 1, "a table")
     assert ledger.balance("january").left == 2

@@ -82,7 +82,7 @@ def test_an_old_copy_put_back_is_noticed_by_the_model_alone(folder):
     shutil.copy("b.ledger", "old")
     fit("0.6", "one")
     shutil.copy("old", "b.ledger")
-    assert "give models, --head or --anchor" in run("ledger", "verify", "b.ledger")
+    assert "Give models, --head or --anchor" in run("ledger", "verify", "b.ledger")
     assert "one.dpo: the ledger is an old copy" in run("ledger", "verify", "b.ledger", "one.dpo", code=2)
 
 
@@ -114,7 +114,7 @@ def test_export(folder, kind):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--dataset", "x"), "--epsilon is missing"),
+        (("--dataset", "x"), "give --epsilon"),
         (("--dataset", "x", "--epsilon", "-1"), "--epsilon must be"),
         (("--dataset", "x", "--epsilon", "1", "--part-of", "y"), "exclude each other"),
         (("--dataset", "x", "--part-of", "y"), "does not exist yet"),
@@ -181,10 +181,10 @@ def test_a_stopped_fit_says_whether_it_was_charged(folder, monkeypatch):
 def test_an_anchor_beside_the_ledger_is_advised_against(folder):
     (folder / "elsewhere").mkdir()
     (folder / "link").symlink_to(folder)
-    assert "in the folder of the ledger" in create("--dataset", "a", "--epsilon", "1", "--anchor", "link/b.anchor")
+    assert "in the same folder as the ledger" in create("--dataset", "a", "--epsilon", "1", "--anchor", "link/b.anchor")
     assert "in the folder" not in create("--dataset", "b", "--epsilon", "1")  # not new, and nothing was asked
     assert "in the folder" not in run("ledger", "anchor", "b.ledger", "elsewhere/b.anchor")
-    assert "in the folder of the ledger" in run("ledger", "anchor", "b.ledger", "back.anchor")
+    assert "in the same folder as the ledger" in run("ledger", "anchor", "b.ledger", "back.anchor")
 
 
 def test_an_anchor_that_was_moved_or_lost_is_no_dead_end(folder):

@@ -63,7 +63,7 @@ def runs(shim, tmp_path, command, way, least):
     assert found[-1]["code"] == 0
     for one in found:
         # The ledger can still be used, or says how: a new one that is killed before its first name is gone has two.
-        assert one["problem"] is None or (command == "create" and "Remove one of them" in one["problem"]), one
+        assert one["problem"] is None or (command == "create" and "Remove one of the names" in one["problem"]), one
         assert "Traceback" not in one["printed"], one
         assert one["code"] in ({-9} if way == "kill" and one["reached"] else {0, 1, 2}), one
         if way == "full":

@@ -144,7 +144,8 @@ def test_moves_and_losses_of_the_anchor_are_shown(ledger, tmp_path):
         said = " ".join(run("ledger", command, ledger.path).split())
         assert f"the anchor was moved from {tmp_path / 'true.anchor'} to {tmp_path / 'second.anchor'}." in said
         assert (
-            f"the anchor {tmp_path / 'second.anchor'} was declared lost, and {tmp_path / 'third.anchor'} taken" in said
+            f"the anchor {tmp_path / 'second.anchor'} was declared lost, and {tmp_path / 'third.anchor'} is used"
+            in said
         )
         recorded = json.loads(run("ledger", command, ledger.path, "--json"))["anchor_changes"]
         assert [(one["entry"], one["how"]) for one in recorded] == [(3, "moved"), (4, "lost")]

@@ -33,7 +33,7 @@ def test_a_failed_creation_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"not a data base, but long enough to be looked at as one" * 40])
 def test_what_is_no_ledger_is_refused(tmp_path, content):
     (tmp_path / "x").write_bytes(content)
-    with pytest.raises(LedgerError, match=r"no ledger|cannot be used as a ledger"):
+    with pytest.raises(LedgerError, match=r"not a ledger|cannot be used as a ledger"):
         Ledger(tmp_path / "x").entries()
     assert (tmp_path / "x").read_bytes() == content
 

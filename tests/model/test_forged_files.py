@@ -60,7 +60,7 @@ def saved_merge(tmp_path_factory):
         (at("guarantee", "delta", value="1/10"), "delta must be 0"),
         (at("guarantee", "delta", value=1), "delta must be 0, or a number below 1"),
         (at("guarantee", "delta", value="0"), "not one that this format knows"),
-        (at("guarantee", "epsilon", value=None), "do not fit its guarantee"),
+        (at("guarantee", "epsilon", value=None), "do not match its guarantee"),
         (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
         (at("guarantee", "rows_per_person", value=1000), "does not follow from its guarantee"),
         (at("detector", value="GridKNN"), "promises privacy for a detector that has none"),
@@ -71,10 +71,10 @@ def saved_merge(tmp_path_factory):
         (at("counts", "unsafe_float", value=True), "noise in floating point.*fit again"),
         (at("score_histogram", "rate", value=None), "not estimated at the rate"),
         (at("score_histogram", "rate", value="1/1024"), "not estimated at the rate"),
-        (at("score_histogram", value=None), "charges of the model file are not those of its parts"),
+        (at("score_histogram", value=None), "charges of the model file do not match its parts"),
         (at("unknown", value=1), "not one that this format knows"),
         (at("detector", value="DP\x1b[31mX"), "cannot be printed"),
-        (at("guarantee", "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
+        (at("guarantee", "epsilon", value="1" + "0" * 40), "outside 1e-12 to 1e9"),
         (at("guarantee", "epsilon", value="1" + "0" * 5000), "where a number should be"),
         (at("guarantee", "neighbours", value="none"), "not a model file"),
         (at("partition", "bins", value=[2, 3, 5]), "array counts"),
@@ -93,7 +93,7 @@ def saved_merge(tmp_path_factory):
         (at("score_histogram", "target_fpr", value=7), "not a model file"),
         (at("arrays", "more", value="00"), "does not hold the arrays"),
         (at("charges", value=None), "not a model file"),
-        (at("charges", value=[]), "charges of the model file are not those of its parts"),
+        (at("charges", value=[]), "charges of the model file do not match its parts"),
         (at("charges", 0, "epsilon", value="1e999999999"), "epsilon of a charge must be an exact number"),
         (at("charges", 0, "epsilon", value="1/1000"), "do not add up to its epsilon"),
         (at("charges", 0, "rate", value="0"), "not a model file"),
@@ -116,9 +116,9 @@ def both(*changes):
     ("change", "message"),
     [
         (at("detector", value="DPMarginals"), "do not belong together"),
-        (at("scorer", "soft", value=False), "not those of its scorer"),
+        (at("scorer", "soft", value=False), "do not match its scorer"),
         (at("scorer", "soft", value=1), "not a model file"),
-        (at("scorer", "floor", value=1), "not that of its noise"),
+        (at("scorer", "floor", value=1), "does not match its noise"),
         (at("scorer", "floor", value=2**60), "not a model file"),
         (at("scorer", "floor", value=-1), "not a model file"),
         (at("charges", 0, "sensitivity", value=1), "does not follow from its guarantee"),
@@ -199,9 +199,9 @@ def estimated_for_too_little(parts):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (at("merged", "people", value="overlapping"), "epsilon of the model file is not that of its parts together"),
-        (at("guarantee", "epsilon", value="1/3"), "epsilon of the model file is not that of its parts together"),
-        (at("guarantee", "epsilon", value="11/6"), "epsilon of the model file is not that of its parts together"),
+        (at("merged", "people", value="overlapping"), "epsilon of the model file does not match its parts together"),
+        (at("guarantee", "epsilon", value="1/3"), "epsilon of the model file does not match its parts together"),
+        (at("guarantee", "epsilon", value="11/6"), "epsilon of the model file does not match its parts together"),
         (at("merged", "people", value="other"), "not a model file"),
         (at("merged", value=None), "not a model file"),
         (at("merged", "parts", value=[]), "not a model file"),
@@ -212,18 +212,18 @@ def estimated_for_too_little(parts):
         (at("merged", "parts", 0, "release", value="x"), "not a model file"),
         (of_parts(lambda parts: parts.reverse()), "not a model file.*in order"),
         (of_parts(lambda parts: parts.__setitem__(1, parts[0])), "not a model file.*different releases"),
-        (of_parts(lambda parts: parts.pop()), "not that of its (parts together|noise)"),
+        (of_parts(lambda parts: parts.pop()), "does not match its (parts together|noise)"),
         (of_parts(cheaper), "does not follow from its guarantee"),
         (of_parts(without_its_threshold), "do not add up to its epsilon"),
-        (of_parts(with_another_charge), "charges of the model file are not those of its parts"),
+        (of_parts(with_another_charge), "charges of the model file do not match its parts"),
         (of_parts(estimated_for_too_little), "not estimated as this format does"),
-        (lambda manifest: manifest["charges"].pop(), "charges of the model file are not those of its parts"),
-        (at("charges", 0, "epsilon", value="1/10"), "charges of the model file are not those of its parts"),
-        (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside of 1e-12 to 1e9"),
+        (lambda manifest: manifest["charges"].pop(), "charges of the model file do not match its parts"),
+        (at("charges", 0, "epsilon", value="1/10"), "charges of the model file do not match its parts"),
+        (at("merged", "parts", 0, "epsilon", value="1" + "0" * 40), "outside 1e-12 to 1e9"),
         (at("n_hint", value=100), "not what a merge makes"),
         (at("guarantee", "neighbours", value="replace-one"), "does not follow from its guarantee"),
-        (at("scorer", "floor", value=UNIT), "not that of its noise"),
-        (lambda manifest: manifest.pop("merged"), "charges of the model file are not those of its parts"),
+        (at("scorer", "floor", value=UNIT), "does not match its noise"),
+        (lambda manifest: manifest.pop("merged"), "charges of the model file do not match its parts"),
     ],
 )
 def test_a_forged_merge_is_refused(saved_merge, tmp_path, change, message):
@@ -272,7 +272,7 @@ def lying_header(count):
         ({"counts": b"\x80\x04K\x01."}, "unknown layout"),
         ({"score_levels": npy(np.zeros(3)), "score_counts": npy(np.zeros(3, np.int64))}, "score levels"),
         ({"threshold": npy(np.zeros(2))}, "array threshold"),
-        ({"threshold": npy(np.array([np.nan]))}, "threshold of the model file is no number"),
+        ({"threshold": npy(np.array([np.nan]))}, "threshold of the model file is not a number"),
         ({"counts": npy(np.full(24, 2**40))}, "counts of the model file are too large"),
         ({"counts": npy(np.full(24, -(2**63)))}, "counts of the model file are too large"),
         ({"exact": npy(np.zeros(24, np.int64))}, "not one that this format knows"),
@@ -293,7 +293,7 @@ def test_forged_cells_are_refused(saved_secret, tmp_path):
 
 def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret, tmp_path):
     change = at("counts", "rate", value="1000")
-    with pytest.raises(ModelFileError, match="not the rate that was charged"):
+    with pytest.raises(ModelFileError, match="not have the rate that was charged"):
         load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
 
 
@@ -307,7 +307,7 @@ def test_a_private_number_of_rows_is_checked(tmp_path):
 @pytest.mark.parametrize("levels", [np.linspace(-1, 3, 6), np.arange(6.0)])
 def test_levels_that_are_not_the_scorers_are_refused(saved, tmp_path, levels):
     arrays = {"score_levels": npy(levels), "score_counts": npy(np.zeros(len(levels), np.int64))}
-    with pytest.raises(ModelFileError, match="not those of its scorer"):
+    with pytest.raises(ModelFileError, match="do not match its scorer"):
         load(rewritten(saved, tmp_path / "m.dpo", arrays=arrays))
 
 

@@ -45,9 +45,9 @@ def declared_bounds(manifest):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (uncharged_bounds, "charges of the model file are not those of its parts"),
+        (uncharged_bounds, "charges of the model file do not match its parts"),
         (declared_bounds, "do not add up to its epsilon"),
-        (without("domain", "outer"), "charges of the model file are not those of its parts"),
+        (without("domain", "outer"), "charges of the model file do not match its parts"),
         (at("domain", "outer", value=[[-10, 10], None, [0, 3]]), "not a model file"),
         (at("domain", "outer", value=[[20, 30], None, None]), "not a model file"),
         (at("domain", "outer", value=[None, None, None]), "not a model file"),
@@ -75,12 +75,12 @@ def declared_bounds(manifest):
         (at("partition", "axes", 1, value=[4, True, True]), "not a model file"),
         (at("partition", "axes", 0, value=[0, 0, True]), "not a model file"),
         (without("partition", "axes"), "not a model file|differ in their number or their kinds"),
-        (at("guarantee", "person", value=7), "something else where a text should be"),
-        (at("guarantee", "person", value=[]), "something else where a text should be"),
-        (at("statement", "epsilon", value="0.001"), "statement in the model file is not that of its content"),
+        (at("guarantee", "person", value=7), "a value that should be text and is not"),
+        (at("guarantee", "person", value=[]), "a value that should be text and is not"),
+        (at("statement", "epsilon", value="0.001"), "statement in the model file does not match its content"),
         (
             at("statement", "epsilon_replace_one", value="0.001"),
-            "statement in the model file is not that of its content",
+            "statement in the model file does not match its content",
         ),
         (at("guarantee", "person", value="\x1b[2J"), "cannot be printed"),
         (at("guarantee", "person", value=None), "not one that this format knows"),

@@ -60,7 +60,7 @@ def test_files_of_each_version_are_read(saved):
         (at("guarantee", "epsilon", value="1/100"), "do not add up to its epsilon"),
         (at("charges", 0, "sensitivity", value=1), "does not follow from its guarantee"),
         (at("unknown", value=1), "not one that this format knows"),
-        (at("statement", "epsilon", value="0.001"), "statement in the model file is not that of its content"),
+        (at("statement", "epsilon", value="0.001"), "statement in the model file does not match its content"),
         (at("kind", value="DPMarginals"), "do not belong together"),
         (
             at("format_version", value=NEXT + 1),

@@ -24,3 +24,8 @@ def test_the_files_hold_nothing_inline_and_name_no_other_host():
     for script in FILES.glob("*.js"):
         for wanted in re.findall(r'\$\("([\w-]+)"\)', script.read_text("utf-8")):
             assert wanted in ids, f"{script.name} looks for {wanted}"
+
+
+def test_the_key_field_shows_how_a_key_begins():
+    (field,) = re.findall(r'<input id="key"[^>]*>', (FILES / "index.html").read_text("utf-8"))
+    assert 'placeholder="dpo_…"' in field

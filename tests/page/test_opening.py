@@ -18,7 +18,7 @@ def test_a_wrong_key_is_reported_and_the_right_one_opens(visit, server, key):
     assert page.locator("#key").get_attribute("type") == "text"
     page.fill("#key", "dpo_aaaaaaaaaa_wrong")
     page.keyboard.press("Enter")
-    told = "This key is not valid here. Check it, or ask whoever runs the server."
+    told = "This key is not valid here. Check it, or ask the operator of the server."
     expect(page.locator("#key-problem")).to_have_text(told)
     page.fill("#key", "no key at all ☃")
     page.keyboard.press("Enter")

@@ -113,7 +113,7 @@ def test_bad_files_are_reported_in_clear_words(visit, key):
         ("\n" + header, "first line of points.csv is empty"),
         (header + "\r\n", "has a header, but no rows"),
         ("age,sex\n51,f\n", "no column “bmi”, “glucose”, “smoker”"),
-        (header + "\n51,f,27,5,never\n\n51,f\n", "Line 4 of points.csv has 2 values, and the header names 5 columns"),
+        (header + "\n51,f,27,5,never\n\n51,f\n", "Line 4 of points.csv has 2 values, but the header names 5 columns"),
         ("age,age,sex,bmi,glucose,smoker\n1,1,f,27,5,never\n", "two columns named “age”"),
     ):
         visit.give(content)
@@ -133,11 +133,11 @@ def test_bad_files_are_reported_in_clear_words(visit, key):
     assert [record[5:] for record in records[2:]] == [["", "", ""]] * 2
     page.click("#table-body tr:nth-child(3) td.score")
     expect(page.locator("#explanation-body")).to_have_text(
-        "Row 3 has 'abc' in bmi, which is no number. Without it there is no score to explain."
+        "Row 3 has 'abc' in bmi, which is not a number. Without it there is no score to explain."
     )
     line = "51,f,27,5,never\n"
     visit.give(header + "\n" + line * (MAX_ROWS + 4) + "51,f,x y,5,never\n")
-    expect(problem).to_have_text(f"Row {MAX_ROWS + 5:,} has 'x y' in bmi, which is no number. {remedy}")
+    expect(problem).to_have_text(f"Row {MAX_ROWS + 5:,} has 'x y' in bmi, which is not a number. {remedy}")
 
 
 @needs_chromium

@@ -142,7 +142,7 @@ def test_a_row_is_explained_by_click_and_by_enter_and_escape_leads_back(visit, k
             usual = float(instead[1]) <= float(f"{found.typical_score:.4g}")
             expect(page.locator(".reasons li").first).to_contain_text("usual: " if usual else "lowest at ")
             expect(page.locator(".reasons li").first).to_contain_text(f", score then {instead[1]}")
-        note, column = found.note(0).split(" Empty: ")
+        note, column = found.note(0).split(" 'Empty' is ")
         assert column.count(".") == 1
         assert page.locator("#explanation .note").inner_text() == note
 
@@ -175,7 +175,7 @@ def test_what_is_not_usual_is_not_called_so_and_ranges_are_short(visit, key):
         "outlier_score": 9.0,
         "outside_bounds": False,
         "prediction": -1,
-        "note": "What features add. Empty: share of the cells.",
+        "note": "What features add. 'Empty' is the share of the cells.",
         "reached": False,
         "counterfactual": "age 119.1396 to 119.1849 instead of 182 would bring the score from 9 to 3.25",
         "rows": rows,
@@ -195,8 +195,8 @@ def test_what_is_not_usual_is_not_called_so_and_ranges_are_short(visit, key):
     expect(page.locator("#explanation .note")).to_have_text("What features add.")
     rows[:] = [row | {"then": None} for row in rows[1:3]]  # as of a grid
     for note, reached, words in (
-        ("Instead: the nearest region.", True, "usual:"),
-        ("No region near gathers 5 rows.", False, "lowest at"),
+        ("'Instead' shows where the nearest region differs.", True, "usual:"),
+        ("No near region gathers 5 rows.", False, "lowest at"),
     ):
         explained |= {"note": note, "reached": reached}
         page.click("#explanation-close")

@@ -136,7 +136,7 @@ def test_the_statement_says_what_an_officer_must_know():
 def test_the_statement_says_per_person_and_who_vouches_for_the_cap():
     page = str(statement_of(rows_per_person=5))
     assert "one person, with at most 5 rows" in page
-    assert "declaration" in page
+    assert "The custodian declares" in page
 
 
 def test_the_statement_of_a_keyed_model_says_computational_and_secret():

@@ -123,7 +123,7 @@ def test_a_torn_line_is_marked_and_the_chain_goes_on(written, kept):
     whole = written.read_bytes()
     last = whole.splitlines(keepends=True)[-1]
     written.write_bytes(whole[: len(whole) - len(last) + kept])
-    with pytest.raises(AuditError, match="torn"):
+    with pytest.raises(AuditError, match="incomplete"):
         verify(written)
     AuditLog(written).append("start")
     found = verify(written)

@@ -70,7 +70,7 @@ def test_the_command_line_makes_lists_and_revokes(file):
     assert runner.invoke(program, ["keys", "revoke", str(file), "nobody"]).exit_code == 2
     assert runner.invoke(program, ["keys", "list", str(file.with_name("none"))]).exit_code == 2
     file.write_text("{}")
-    assert "no key file" in runner.invoke(program, ["keys", "list", str(file)]).stderr
+    assert "not a key file" in runner.invoke(program, ["keys", "list", str(file)]).stderr
 
 
 def test_keys_made_at_once_are_all_there(file):

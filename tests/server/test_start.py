@@ -45,7 +45,7 @@ def test_what_cannot_be_served_is_refused_before_the_start(folder, tmp_path):
         assert "cannot listen" in refused(model, "--open", "--port", taken.getsockname()[1])
     assert "go together" in refused(model, "--open", "--tls-cert", model)
     assert "in PEM" in refused(model, "--open", "--tls-cert", model, "--tls-key", model)
-    assert "give one of the two" in refused(model, "--open", "--keys", model)
+    assert "give only one of them" in refused(model, "--open", "--keys", model)
     assert f"--tls-cert {tmp_path / 'none'}" in refused(
         model, "--open", "--tls-cert", tmp_path / "none", "--tls-key", model
     )
@@ -63,8 +63,8 @@ def test_an_audit_log_that_cannot_be_used_is_named(folder, tmp_path):
     other.write_text("some notes\n")
     absent = tmp_path / "no" / "audit.jsonl"
     for path, what in (
-        (absent, "in a folder that is there"),
-        (other, "is no audit log"),
+        (absent, "in a folder that exists"),
+        (other, "is not an audit log"),
         (tmp_path, "cannot be written"),
     ):
         told = refused(model, "--open", "--audit", path, "--port", 0)

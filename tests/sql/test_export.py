@@ -358,7 +358,7 @@ def test_the_table_has_a_row_for_each_cell_and_says_which_model_it_is_of(tmp_pat
 @pytest.mark.parametrize("make", [DPGridKNN(1, features=(0, 1), bins=4), GridKNN((0, 1), bins=4)])
 def test_a_grid_has_no_table_since_the_order_of_cells_depends_on_the_point_inside_its_cell(make, tmp_path):
     detector = make.fit(np.random.default_rng(0).uniform(size=(50, 2)))
-    with pytest.raises(InvalidParameterError, match="depends on where a point lies inside its cell"):
+    with pytest.raises(InvalidParameterError, match="depends on where the point lies inside its cell"):
         detector.export_scores(tmp_path / "terms.parquet", secret=True)
     assert not list(tmp_path.iterdir())
 

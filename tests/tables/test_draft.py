@@ -83,10 +83,10 @@ def test_what_is_drafted_from_a_sample(values, expected):
         (["", " "], "no value"),
         ([float("inf")] * 3, "no number"),
         (pa.array([None], pa.float64()), "no value"),
-        ([TODAY] * 3, "dates and times are no features"),
-        (["2020-02-29", "2020-03-01T10:00"], "dates and times are no features"),
-        (["29.2.2020", "1.3.2020"], "dates and times are no features"),
-        (["10:30", "11:00:05"], "dates and times are no features"),
+        ([TODAY] * 3, "dates and times cannot be features"),
+        (["2020-02-29", "2020-03-01T10:00"], "dates and times cannot be features"),
+        (["29.2.2020", "1.3.2020"], "dates and times cannot be features"),
+        (["10:30", "11:00:05"], "dates and times cannot be features"),
         ([[1], [2]], "columns of type list"),
         ([f"p{i}" for i in range(50)], "50 different texts in 50 values: an identifier or free text.*fit --person"),
         ([f"p{i}" for i in range(MAX_TEXTS + 1)] * 5, "an identifier or free text"),
@@ -360,7 +360,7 @@ def test_an_existing_file_is_kept_without_force(sample, tmp_path):
         (None, (), "s.csv does not exist"),
         ("", (), "needs a header line"),
         ("a,a\n1,2\n", (), "more than one column named 'a'"),
-        ("a,b\n1\n", (), "s.csv, line 2: 1 values"),
+        ("a,b\n1\n", (), "s.csv, line 2: the record has 1 value, but"),
         ("a\n1\n", ("-o", "f.json"), "--output must be a .toml file"),
         ("a\n1\n", ("-o", "none/f.toml"), "there is no folder none"),
     ],
@@ -398,6 +398,6 @@ def test_many_texts_that_occur_often_are_levels_and_marks_of_unknown_are_asked_a
     texts = [f"country {i % 42}" for i in range(42 * 20)] + ["?"] * 20
     (line,) = drafted(pa.table({"country": texts}))
     assert line.active
-    assert "does ? mean unknown?" in line.why
+    assert "if ? means 'unknown', remove it" in line.why
     (line,) = drafted(pa.table({"country": texts[: 42 * 10]}))
     assert not line.active

@@ -51,7 +51,7 @@ def test_a_damaged_file_fails_with_a_fixed_text(written, tmp_path):
     content = bytearray(path.read_bytes())
     content[200:4000] = b"x" * 3800
     (tmp_path / "damaged.parquet").write_bytes(bytes(content))
-    with pytest.raises(ReferenceDataError, match="The cause is withheld") as caught:
+    with pytest.raises(ReferenceDataError, match="The cause is not shown") as caught:
         DPGridKNN(1, features=BOUNDS, bins=4).fit(ParquetTable(tmp_path / "damaged.parquet", NAMES))
     assert caught.value.__context__ is None
 

@@ -75,7 +75,7 @@ def test_missing_values_are_silent_in_reference_rows_and_named_in_points():
         Rows(X, DOMAIN, complete=True)[100:200]
     assert len(Rows(X, DOMAIN, complete=True)[:150]) == 150
     assert str(convert.missing_value(X, DOMAIN)).startswith(
-        "points have a missing value or no number in feature 1, row 150 (counted from 0): nan."
+        "a point has a missing value or a value that is not a number in feature 1, row 150 (counted from 0): nan."
     )
     with pytest.raises(PointsError, match="row 150"):
         convert.points_array(X, DOMAIN)

@@ -174,7 +174,7 @@ def _of_model(path: Path) -> tuple[Configuration, list[Any]]:
         raise InvalidParameterError(f"{path} is a merge of several fits: audit the fits that it was made of.")
     if not model.guarantee.private:
         raise InvalidParameterError(
-            f"{path} promises nothing, so that there is no claim to audit: {model.guarantee.voided_by[0]}"
+            f"{path} promises nothing, so there is no claim to audit: {model.guarantee.voided_by[0]}"
         )
     name = next(name for name in DETECTOR_NAMES if detector_class(name).__name__ == model.detector)
     return Configuration(name, arguments, model.domain.n_features), [arguments["epsilon"]]
@@ -204,7 +204,10 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     if features is not None:
         if not isinstance(features, str):
             raise parameter_error(
-                "features", "the path of a features file", features, "With n_features a number of them will do."
+                "features",
+                "the path of a features file",
+                features,
+                "Without a features file, give the number of features as n_features.",
             )
         content["features"] = Bounds.from_file(path.parent / features)
         n_features = content["features"].n_features

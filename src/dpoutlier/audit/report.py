@@ -53,13 +53,13 @@ def verdict(findings: list[Finding]) -> str:
     if blind:
         named = ", ".join(f"{epsilon:g}" for epsilon in blind)
         text += (
-            f" But at epsilon {named} nothing was seen at all, so that this says nothing: a row changes too many counts for so few "
-            "runs. More --runs see more, and so does a configuration with fewer trees or features."
+            f" At epsilon {named} the audit has no statistical power: one row changes too many counts for so few runs. Use more "
+            "--runs, or a configuration with fewer trees or features."
         )
     expected = [one for one in findings if one.expects_power]
     if expected:
         sharp = sum(not one.without_power for one in expected)
-        text += f" {sharp} of {len(expected)} audits that should see at least half of epsilon do."
+        text += f" {sharp} of the {len(expected)} audits that should measure at least half of epsilon did."
     return text
 
 

@@ -23,7 +23,7 @@ from dpoutlier.audit.worlds import worlds_of
 __all__ = ["FULL", "MANY", "ONE", "QUICK", "Effort", "run_audit"]
 
 MANY, ONE = "many runs", "one run"
-DIED = "a process of the audit was ended from outside, perhaps for want of memory. Run it again, if need be with --n-jobs 1"
+DIED = "a process of the audit was ended from outside, perhaps because memory ran out. Run it again, with --n-jobs 1 if necessary"
 FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000
 FEW_CELLS, MIN_RUNS = 4096, 100
 """Where a dense model has more cells, as many times fewer fits are made, but not fewer than this."""

@@ -10,12 +10,12 @@ __all__ = ["anchors_as_json", "print_anchors"]
 
 HOW = {
     "moved": "the anchor was moved from {old} to {new}.",
-    "lost": "the anchor {old} was declared lost, and {new} taken instead.",
+    "lost": "the anchor {old} was declared lost, and {new} is used instead.",
     "override": "{new} was given as the anchor (--anchor, anchor=...) instead of {old}.",
 }
 NOT_CHECKED = (
-    "The old anchor could not be read then, or was empty. Whether this is an old copy is shown by models, by heads that were "
-    "noted, and by the old anchor, if it is still somewhere: dpoutlier ledger verify LEDGER MODELS... --head HASH --anchor OLD"
+    "At that time the old anchor could not be read, or was empty. To find out whether this ledger is an old copy, check it against "
+    "models, noted heads, and the old anchor if it still exists: dpoutlier ledger verify LEDGER MODELS... --head HASH --anchor OLD"
 )
 
 

@@ -23,7 +23,7 @@ REMEDIES = {
     "merged-model": "Set a threshold on the outlier score yourself: --threshold SCORE.",
     "no-histogram": "Fit with --target-fpr 0.05 (it takes --threshold-share of epsilon), or set a threshold on the outlier score "
     "yourself: --threshold SCORE.",
-    "unauthorized": f"{KEY} Whoever runs the server makes keys.",
+    "unauthorized": f"{KEY} The operator of the server makes keys.",
 }
 """What to do on the command line, by the code of an error."""
 

@@ -56,7 +56,10 @@ def explain(
     if not len(table):
         raise PointsError(f"{points} has no rows, so there is nothing to explain.")
     if not -1 <= row < len(table):
-        raise parameter_error("--row", f"a row of {points}, which has {len(table)}, counted from 0", row)
+        most = len(table) - 1
+        raise parameter_error(
+            "--row", f"a row number of {points}, from 0 to {most}, or -1 for the most outlying row", row
+        )
     number = row if row >= 0 else int(detector.outlier_scores(chosen).argmax())
     one = chosen.slice(number, 1)
     found = detector.explain(one)

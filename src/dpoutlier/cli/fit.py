@@ -169,7 +169,9 @@ def fit(
         ledger=book,
         dataset=dataset,
     )
-    _set_own(unfitted, {name: value for name, value in own.items() if value is not None})
+    _set_own(
+        unfitted, {name: value for name, value in own.items() if value is not None}, default=detector is Detector.AUTO
+    )
     check_target(output, overwrite=force)
     say_if_compiling()
     with _report_failure(book, output):
@@ -213,12 +215,13 @@ def _model_of(receipt: "Receipt", output: Path) -> str:
     return "No model was written."
 
 
-def _set_own(detector: Any, own: dict[str, Any]) -> None:
+def _set_own(detector: Any, own: dict[str, Any], *, default: bool) -> None:
     """Set the arguments of one detector only. Refuse what this one does not take."""
     foreign = [name for name in own if name not in detector.get_params()]
     if foreign:
+        why = "the default detector" if default else "the detector that you chose"
         raise InvalidParameterError(
-            f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, which would be fitted.",
+            f"--{foreign[0].replace('_', '-')} is not an option of {type(detector).__name__}, {why}.",
             remedy="Leave it out, or choose the detector with --detector "
             f"{', '.join(DETECTOR_NAMES[:-1])} or {DETECTOR_NAMES[-1]}.",
         )

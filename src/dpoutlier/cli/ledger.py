@@ -70,9 +70,7 @@ def create(
     from dpoutlier.ledger.ledger import Ledger, check_budget  # noqa: PLC0415
 
     if epsilon is None and part_of is None:
-        raise InvalidParameterError(
-            "--epsilon is missing. Give the most that may ever be spent, or --part-of for a part."
-        )
+        raise InvalidParameterError("give --epsilon, the most that may ever be spent, or --part-of for a part.")
     if epsilon is not None and part_of is not None:
         raise InvalidParameterError("--epsilon and --part-of exclude each other: a part spends from the whole.")
     given: dict[str, Any] = {
@@ -184,15 +182,15 @@ def verify(
         content = {"entries": number, "head": last, "known_by": known_by, "remarks": remarks}
         typer.echo(json.dumps({**content, "anchor_changes": anchors_as_json(opened)}, indent=2))
         return
-    say(f"{number} entries, chained without a gap.")
+    say(f"{number} entries; the chain is complete.")
     print_anchors(opened)
     for remark in remarks:
         say(remark)
     if known_by:
-        say(f"Holds what is known by {', '.join(known_by)}.")
+        say(f"Agrees with {', '.join(known_by)}.")
     else:
         say(
-            "That it is not an old copy cannot be told from the file alone: give models, --head or --anchor.",
+            "The file alone cannot show whether it is an old copy. Give models, --head or --anchor.",
             style="yellow",
         )
     say(f"Head: {last}")
@@ -290,11 +288,11 @@ def _advise_on_anchor(path: Path, anchor: Path | None) -> None:
         return
 
     say(
-        "This ledger has no anchor: that it is an old copy put back can be seen only from model files and from heads that you note "
-        "elsewhere (dpoutlier ledger verify)."
+        "This ledger has no anchor. If somebody puts an old copy back, only model files and heads that you noted elsewhere can "
+        "show it (dpoutlier ledger verify)."
         if anchor is None
-        else "The anchor is in the folder of the ledger: who puts an old copy of the folder back takes both back, and nothing "
-        "shows. Move it to another disk (dpoutlier ledger anchor).",
+        else "The anchor is in the same folder as the ledger. Whoever restores an old copy of this folder restores both, and "
+        "nobody can notice. Move the anchor to another disk (dpoutlier ledger anchor).",
         style="yellow",
         stderr=True,
     )
@@ -341,7 +339,7 @@ def _print_charges(opened: "Ledger") -> None:
         right = name in {"entry", "epsilon"}
         table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for one in charges:
-        released = "not known to be: counts as spent" if one["release"] is None else one["release"][:12]
+        released = "unknown; counts as spent" if one["release"] is None else one["release"][:12]
         table.add_row(
             *map(
                 Text,

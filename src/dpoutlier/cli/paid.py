@@ -48,13 +48,13 @@ def check_models(ledger: Ledger, files: list[Path]) -> tuple[int, list[str]]:
         wrong += [problem for claim in here if (problem := _unpaid(ledger, claim)) is not None]
         held += bool(here)
         if here and model.merged is not None:
-            remarks.append(f"{file} is a merge: whether its counts are the sum of its parts is not known here.")
+            remarks.append(f"{file} is a merge: the ledger cannot show whether its counts are the sum of its parts.")
         if not here:
-            remarks.append(f"{file} was fitted without a ledger, so nothing is known of it here.")
+            remarks.append(f"{file} was fitted without a ledger, so this ledger knows nothing about it.")
         elif len(here) < releases:
             remarks.append(
-                f"{file} is a merge: {len(here)} of its {releases} parts were charged to this ledger, and nothing is known here of "
-                "the others."
+                f"{file} is a merge: {len(here)} of its {releases} parts were charged to this ledger. This ledger knows nothing "
+                "about the others."
             )
     if wrong:
         raise LedgerError("\n".join(wrong))

@@ -122,22 +122,24 @@ def _sentences(advice: "Advice") -> list[str]:
     if found is None:
         lines.append(f"A {advice.chosen} cannot be fitted to {advice.n_features} features: choose --detector forest.")
         return lines
-    fate = "may be published" if found.publishable else "too many to publish: the model would be secret"
+    fate = "which may be published" if found.publishable else "too many to publish: the model would be secret"
     lines.append(
         f"`dpoutlier fit` would use {found.detector}, {found.partition}: {_many(found.cells)} noisy counts, {fate}."
     )
     if _verdict(advice, found) == "all noise":
         lines.append(f"This {advice.chosen} would be all noise: it would find outliers no better than chance.")
     if not found.judged:
-        lines.append("So many rows were not simulated, and fewer rows cannot represent them on such a fine partition.")
+        lines.append(
+            "The simulation uses fewer rows than yours, and these cannot represent your rows on such a fine partition."
+        )
     elif advice.useful_epsilon is None:
         lines.append("It is not useful at any epsilon that was tried. More rows or fewer features would help.")
     elif advice.useful_epsilon <= advice.epsilon:
-        lines.append(f"It is useful here, and would still be at epsilon {advice.useful_epsilon:.2g}.")
+        lines.append(f"It is useful at this epsilon, and still at epsilon {advice.useful_epsilon:.2g}.")
     else:
         lines.append(f"It becomes useful at epsilon {advice.useful_epsilon:.2g}.")
     lines.append(
-        "Useful: at least 90 % of the way from chance to plain k-NN. Your data differ from these made-up data: normal rows in 3 "
-        "clusters, and outliers with a quarter of their features anywhere."
+        "'Useful' means at least 90 % of the way from chance to plain k-NN. The made-up data have normal rows in 3 clusters, and "
+        "outliers that take random values in a quarter of their features. Your data will differ."
     )
     return lines

@@ -53,7 +53,7 @@ class Points:
         for file in self.files[1:]:
             if format_of(file) != format_of(self.files[0]) or not self._schema(file, domain).equals(self.schema):
                 raise PointsError(
-                    f"{self.files[0]} and {file} have not the same format and columns, with the same types. Score them apart."
+                    f"{self.files[0]} and {file} do not have the same format, columns and types. Score them separately."
                 )
 
     @staticmethod

@@ -56,15 +56,15 @@ def serve(
     from dpoutlier.cli.sizes import bytes_of  # noqa: PLC0415
 
     if keys is not None and open_:
-        raise InvalidParameterError("--keys lets in whoever has a key, and --open everybody: give one of the two.")
+        raise InvalidParameterError("--keys requires a key, --open admits everybody: give only one of them.")
     if keys is None and not open_:
         raise InvalidParameterError(
-            "who may ask? Give --keys FILE (make keys with 'dpoutlier keys create'), or --open for whoever reaches the server."
+            "give --keys FILE (make keys with 'dpoutlier keys create'), or --open to answer everybody who can reach the server."
         )
     absent = [name for name in ("fastapi", "uvicorn", "httptools", "prometheus_client") if find_spec(name) is None]
     if absent:
         raise MissingExtraError(
-            f"the server needs what is not installed ({', '.join(absent)}).",
+            f"the server needs packages that are not installed ({', '.join(absent)}).",
             remedy="pip install 'dpoutlier[server]', or '.[server]' where its source is.",
         )
     from dpoutlier.server.models import named_models  # noqa: PLC0415

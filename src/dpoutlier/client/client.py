@@ -416,7 +416,9 @@ class Client(ScoresPoints):
     def _described(self) -> Description:
         description = Description.from_json(self._connection.get(f"/v1/models/{self._model}").json())
         if description.name != self._model:
-            raise ServerError(f"the server was asked for {self._model!r} and described {description.name[:64]!r}.")
+            raise ServerError(
+                f"the client asked for model {self._model!r}, but the server described {description.name[:64]!r}."
+            )
         return description
 
     def _renewed(self, before: ServedModel, release: str) -> ServedModel:

@@ -167,7 +167,7 @@ class Connection:
                 "the server's answer cannot be used: it is too large.", remedy="Is it a dpoutlier server?"
             )
         if isinstance(error, ReadTimeoutError):
-            return ServerError(f"{where} did not answer within {self.timeout:g} seconds, or not completely.")
+            return ServerError(f"{where} did not send a complete answer within {self.timeout:g} seconds.")
         if isinstance(error, NewConnectionError | ConnectTimeoutError):
             return ServerError(
                 f"{where} cannot be reached.", remedy="Is it running, and is the port right?", again=True
@@ -246,7 +246,7 @@ def _refusal(status: int, body: bytes) -> ServerError:
     if status == 401 and code == UNAUTHORIZED:  # the server's words are about the header, which we write
         return ServerError(
             "the server needs a valid key.",
-            remedy=f"{KEY_COMES_FROM} Whoever runs the server makes keys.",
+            remedy=f"{KEY_COMES_FROM} The operator of the server makes keys.",
             code=code,
             status=status,
         )

@@ -86,7 +86,7 @@ def in_constant_time(counts: KeyedCounts) -> ConstantTimeCounts:
             f"this keyed model has noise of the first sampler (scale {counts.noise.scale:.6g} rows), and the time of that sampler "
             "depends on the noise that it draws, so clients must not time its answers. New fits take it only for noise wider "
             f"than {MAX_SCALE:,} rows. Fit again with a larger epsilon, or with counts='sparse', whose models may be "
-            "published; a new fit is a new release, and costs anew."
+            "published; a new fit is a new release and costs epsilon again."
         )
     made = ConstantTimeCounts(
         counts.ids, counts.exact, counts.key, counts.salt, counts.noise, sampler_version=counts.sampler_version

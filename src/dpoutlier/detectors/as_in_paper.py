@@ -55,7 +55,7 @@ def as_in_paper(
     Raises
     ------
     InvalidParameterError
-        If an argument has no meaning, if the rows are not in memory, or if they hold something else than finite numbers.
+        If an argument has no meaning, if the rows are not in memory, or if they contain anything except finite numbers.
 
     Warns
     -----

@@ -25,8 +25,8 @@ from dpoutlier.tables.paths import check_text_is_path
 __all__ = ["Detector"]
 
 NO_NAMES = (
-    "bounds are given by name, and the columns of X have no names: they are taken to be {names}, in this order and in the units of "
-    "the bounds. A scaler before the detector changes the units, and keeps exact means of the rows. Pass a data frame with names "
+    "the bounds have names, but the columns of X have none. They are assumed to be {names}, in this order and in the units of the "
+    "bounds. A scaler before the detector changes the units, and it stores exact means of the rows. Pass a data frame with names "
     "and without scaling, or give bounds without names."
 )
 MAX_SHOWN = 5
@@ -109,7 +109,7 @@ class Detector(ScoresPoints, OutlierMixin, BaseEstimator):  # type: ignore[misc]
         if names is None or person not in names:
             raise parameter_error("person", "the name of a column", person, "Pass a data frame that has this column.")
         if person in (declared.names or ()):
-            raise parameter_error("person", "a column that is no feature", person)
+            raise parameter_error("person", "a column that is not a feature", person)
         return declared.domain(n_columns - 1, [name for name in names if name != person])
 
     @property

@@ -286,7 +286,8 @@ class HoldsModel(ScoresPoints):
         model = self._fitted_model()
         if model.counts.kind == "sparse" and model.merged is not None:
             raise TypeError(
-                "what merged sparse releases do not list is known of each part only, so there are no intervals."
+                "count intervals are not available for merged sparse models: the limit on an unlisted cell holds for each part, "
+                "not for their sum."
             )
         return self._of_points(
             X,

@@ -70,7 +70,7 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
         if not convert.is_frame(frame):
             known = ", ".join(["pandas", *(one.name for one in ENGINES)])
             raise TypeError(
-                f"score_frame takes a frame of one of {known}; got {type(frame).__name__}; outlier_scores takes arrays."
+                f"score_frame takes a frame of one of {known}; got {type(frame).__name__}. outlier_scores takes arrays."
             )
         return _in_memory(frame, scorer)
     features = feature_columns(engine.column_names(frame), scorer, ignores_case=engine.ignores_case)
@@ -100,15 +100,15 @@ def feature_columns(
     if domain.names is None:
         if len(found) != domain.n_features:
             raise PointsError(
-                f"{where} has {len(found)} columns, and the model, which knows no names, was fitted on {domain.n_features} "
-                "features. Pass a frame of the features alone."
+                f"{where} has {len(found)} columns, but the model has {domain.n_features} features without names. Pass a frame of "
+                "the features alone."
             )
         return list(found)
     there = set(found)
     absent = [name for name in domain.names if name not in there]
     if absent:
         raise PointsError(
-            f"{where} has no column {', '.join(map(repr, absent))}, and the model has such a feature. Its columns are: "
+            f"{where} has no column {', '.join(map(repr, absent))}, which the model needs. Its columns are: "
             f"{', '.join(map(repr, found))}."
         )
     return list(domain.names)
@@ -132,7 +132,9 @@ def _in_memory(frame: Any, scorer: BatchScorer) -> Any:
 
         added = zip(scorer.names, scorer.arrow(chosen, 0, whole=True), strict=True)
         return frame.with_columns(pl.Series(name, values) for name, values in added)
-    raise TypeError(f"score_frame knows no frames of {type(frame).__module__}; convert it to pandas, Polars or Arrow.")
+    raise TypeError(
+        f"a frame of {type(frame).__module__} is not supported; supported: pandas, Polars and Arrow. Convert it to one of them."
+    )
 
 
 def _add_to_pandas(frame: Any, scorer: BatchScorer, features: list[Any], *, whole: bool = False) -> Any:

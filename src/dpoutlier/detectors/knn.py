@@ -168,6 +168,6 @@ class KNN(Detector):
         if target_fpr is None:
             self._score_threshold = score
         elif self._score_histogram is None:
-            raise ThresholdNotSetError("fit with target_fpr=0.05 before aiming at another false-positive rate.")
+            raise ThresholdNotSetError("fit with target_fpr=0.05 before you ask for another false-positive rate.")
         else:
             self._score_threshold = self._score_histogram.threshold(target_fpr)

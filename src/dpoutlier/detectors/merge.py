@@ -21,7 +21,7 @@ from dpoutlier.privacy.guarantee import MAX_EPSILON
 __all__ = ["merge"]
 
 WHO = (
-    "'disjoint' declares that nobody has rows in more than one of these releases: then epsilon is the largest of theirs. "
+    "'disjoint' declares that nobody has rows in more than one of these releases: then epsilon is the largest of their epsilons. "
     "'overlapping' says that somebody may: then their epsilons add up. If you do not know, it is 'overlapping'."
 )
 SHOWN = 12
@@ -85,7 +85,7 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
         raise parameter_error("models", "a list of at least two models or paths", models)
     named = [_named(given, number) for number, given in enumerate(models, 1)]
     if len(named) < 2:
-        raise parameter_error("models", "at least two", len(named), "One release is what it is.")
+        raise parameter_error("models", "at least two", len(named), "A single release does not need a merge.")
     for name, model in named:
         _check_alone(name, model)
     for name, model in named[1:]:
@@ -175,8 +175,9 @@ def _parts(named: list[tuple[str, Model]], people: People) -> list[Part]:
     for name, model in named:
         if model.merged is not None and model.merged.people != people:
             raise InvalidParameterError(
-                f"{name} is itself a merge, of {model.merged.people.value} people, and this one is to be of {people.value} people. "
-                "What such a mixture costs is not worked out here: merge the single releases, as 'overlapping' if in doubt."
+                f"{name} is already a merge of {model.merged.people.value} people, but this merge is of {people.value} people. "
+                "dpoutlier cannot compute the epsilon of such a mixture. Merge the single releases instead; use 'overlapping' if "
+                "in doubt."
             )
         for part in _parts_of(model):
             if part.release in found:

@@ -20,7 +20,7 @@ def with_new_names(given: dict[str, Any]) -> dict[str, Any]:
         new = NEW_NAMES[old]
         if new in found:
             raise TypeError(f"{old} is the old name of {new}: give {new} only.")
-        warnings.warn(f"{old} is now called {new}; the old name goes with 1.0.", FutureWarning, stacklevel=3)
+        warnings.warn(f"{old} is now called {new}; the old name will be removed in 1.0.", FutureWarning, stacklevel=3)
         value = found.pop(old)
         found[new] = "estimate" if (old, value) == ("n_hint", "buy") else value
     return found

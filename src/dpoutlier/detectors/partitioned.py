@@ -228,7 +228,7 @@ class PrivateDetector(PartitionedDetector):
                 "n_rows_hint",
                 "a public guess of the number of rows, 'estimate', or None",
                 self.n_rows_hint,
-                "Never pass the true number: it would stand in the model.",
+                "Never pass the true number: the model would contain it.",
             )
         return int(self.n_rows_hint)
 

@@ -368,7 +368,7 @@ class ScoresPoints(ABC):
         threshold = self._threshold()
         if threshold is None:
             raise ThresholdNotSetError(
-                "no threshold is set, so there is nothing to predict with; scores need none.",
+                "no threshold is set, so points cannot be predicted. Scores do not need a threshold.",
                 remedy="Fit with target_fpr=0.05 to estimate one with a part of epsilon, or call set_threshold(score=...).",
                 code="no-threshold",
             )

@@ -41,7 +41,8 @@ class DuckDBEngine(LocalEngine):
     def check(self, frame: Any, types: Mapping[str, Any]) -> None:  # noqa: ARG002 - the types say enough
         if len({name.lower() for name in types}) < len(types):
             raise InvalidParameterError(
-                "two columns have names that differ in case only, which are one to DuckDB. Rename one of them."
+                "two columns have names that differ only in upper and lower case, and DuckDB treats them as one. Rename "
+                "one of them."
             )
 
     def plain(self, frame: Any, types: Mapping[str, Any]) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:

@@ -40,6 +40,6 @@ def query_engine_of(table: Any) -> LocalEngine | ClusterEngine:
 
     known = ", ".join(one.name for one in ENGINES if isinstance(one, QueryEngine))
     raise InvalidParameterError(
-        f"a lazy frame of {nw.from_native(table).implementation.value} was passed; those of {known} are known. Collect it into a "
+        f"a lazy frame of {nw.from_native(table).implementation.value} is not supported; supported: {known}. Collect it into a "
         "data frame first."
     )

@@ -12,7 +12,7 @@ try:
     from matplotlib.lines import Line2D
 except ImportError as error:
     raise MissingExtraError(
-        f"pictures and reports need what is not installed ({error.name}).",
+        f"pictures and reports need packages that are not installed ({error.name}).",
         remedy="pip install 'dpoutlier[plots]', or '.[plots]' where its source is.",
     ) from None
 

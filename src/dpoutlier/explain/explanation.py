@@ -453,9 +453,10 @@ class Explanation:
         others = f" ({len(left)} other features: {sum(part for _, part, _ in left):+.3f})" if left else ""
         if not self._of_grid:
             return (
-                f"The contributions add up to the score minus the typical score{others}. Instead: the nearest values of one "
-                "feature, all others held, that would be typical, or if none would, where the score is lowest; then: the score "
-                "there, at most. Empty: share of the cells that look at the feature and hold no more than noise."
+                f"The contributions add up to the score minus the typical score{others}. 'Instead' shows the nearest values of one "
+                "feature that make the score typical while the others stay; if there are none, the values with the lowest score. "
+                "'Then' is the highest score in that range. 'Empty' is the share of the feature's cells around the point that "
+                "hold no more than noise."
             )
         return f"The contributions add up to the score{others}. {self._region_note(point)}"
 
@@ -466,10 +467,12 @@ class Explanation:
         if not whole.changes:
             return f"The point's own region gathers {self.k} rows."
         if whole.reached:
-            return f"Instead: the nearest region that gathers {self.k} rows by itself, where it differs."
+            return (
+                f"'Instead' shows where the nearest region that gathers {self.k} rows by itself differs from the point."
+            )
         return (
-            f"No region near gathers {self.k} rows by itself. Instead: the nearest of those that score least, where it differs: "
-            f"{whole.score:.4g} in its middle."
+            f"No near region gathers {self.k} rows by itself. 'Instead' shows where the region with the lowest score (the "
+            f"nearest of them) differs from the point. Its middle scores {whole.score:.4g}."
         )
 
     # ----------------------------------------------------------------------------------------------------------------------

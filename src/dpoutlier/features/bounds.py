@@ -281,7 +281,7 @@ class Bounds:
             if n_features != len(self.names):
                 raise InvalidParameterError(
                     f"{len(self.names)} features are declared, {list(self.names)}, "
-                    f"and the data has {n_features} columns without names."
+                    f"but the data has {n_features} columns without names."
                 )
             found = self.names
         self._check_names(found)

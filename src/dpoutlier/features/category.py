@@ -138,7 +138,10 @@ class Category:
         other = not ordered if other is None else true_or_false(other=other)
         if ordered and other:
             raise parameter_error(
-                "other", "False where levels are ordered", other, "What is not declared is missing there."
+                "other",
+                "False where levels are ordered",
+                other,
+                "With ordered levels, an undeclared value counts as missing.",
             )
         codes = {level: i for i, level in enumerate(found)}
         made = {"levels": found, "numeric": numeric, "ordered": ordered, "other": other, "_codes": codes}

@@ -18,8 +18,8 @@ from dpoutlier.features.private_bounds import PrivateBounds, number
 __all__ = ["read_features"]
 
 SHAPES = (
-    "[lower, upper], {lower = ..., upper = ...}, {levels = [...]} or {outer = [lower, upper]} for private bounds; to each may be "
-    "added missing = 'cell', to levels ordered = true or other = false, and to outer share = 0.1"
+    "[lower, upper], {lower = ..., upper = ...}, {levels = [...]} or {outer = [lower, upper]} for private bounds; missing = 'cell' "
+    "can be added to each, ordered = true or other = false to levels, share = 0.1 to outer"
 )
 KEYS = {"lower", "upper", "levels", "ordered", "other", "outer", "share", "missing"}
 # Of a key with many parts tomllib takes memory and time with the square of their number. Three is what an entry may need.
@@ -58,7 +58,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise ValueError(f"{twice!r} stands there twice")
+        raise ValueError(f"{twice!r} occurs twice")
     return found
 
 
@@ -67,7 +67,7 @@ def _features(content: Any) -> dict[str, Any]:
     features = content.get("features") if isinstance(content, dict) else None
     more = [name for name in content if name != "features"] if isinstance(content, dict) else []
     if not isinstance(features, dict) or more:
-        found = f" and nothing beside it; found {', '.join(map(repr, more[:10]))}" if more else ""
+        found = f" and nothing else; found {', '.join(map(repr, more[:10]))}" if more else ""
         raise InvalidParameterError(f"it must hold one table named 'features', {EXAMPLE}{found}.")
     if not features:
         raise InvalidParameterError(

@@ -84,7 +84,7 @@ def heads_in(path: Path) -> list[Head]:
         for number, line in enumerate(_lines(path), 1):
             match = re.fullmatch(r"([0-9]{1,15})( ([0-9a-f]{0,64}))?", line)
             if match is None:
-                raise LedgerError(f"the anchor {path} is damaged: line {number} is none that a ledger writes.")
+                raise LedgerError(f"the anchor {path} is damaged: line {number} is not one that a ledger writes.")
             if len(match[3] or "") == 64:
                 found.append(Head(int(match[1]), match[3]))
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
@@ -99,7 +99,7 @@ def heads_in(path: Path) -> list[Head]:
 def _lines(path: Path) -> Iterator[str]:
     """The whole lines, up to the first that is longer than any a ledger writes. What is named as an anchor may be any file."""
     if path.exists() and not path.is_file():
-        raise OSError(errno.EINVAL, "it is no file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     with path.open(encoding="ascii", errors="replace") as stream:
         while (line := stream.readline(LONGEST_LINE)).endswith("\n"):
             yield line[:-1]
@@ -112,12 +112,12 @@ def check_heads(entries: Sequence[Entry], heads: Sequence[Head], where: str) -> 
     for head in heads:
         if head.number <= len(entries) and entries[head.number - 1].hash != head.hash:
             raise LedgerError(
-                f"the ledger is not the one that {where} knows: entry {head.number} differs. It was made anew, or changed and "
-                "hashed again. Put the true one back; never charge this one."
+                f"entry {head.number} of the ledger is not the one that {where} recorded. Somebody made the ledger again, or "
+                "changed it and recomputed its hashes. Put the original back, and do not charge this one."
             )
     last = max((head.number for head in heads), default=0)
     if last > len(entries):
         raise LedgerError(
-            f"the ledger is an old copy: it ends at entry {len(entries)}, and {where} knows entry {last}. What was spent in "
-            "between is missing. Put the newest copy back; never charge this one."
+            f"the ledger is an old copy: it ends at entry {len(entries)}, but {where} recorded entry {last}. The charges in "
+            "between are missing. Put the newest copy back, and do not charge this one."
         )

@@ -45,8 +45,8 @@ def try_anchor(place: Path, number: int) -> None:
         announce(place, number)
     except OSError as error:
         raise LedgerError(
-            f"the anchor {place} cannot be written ({error.strerror}), so nothing was added to the ledger. Make room or give the "
-            "right to write; if the anchor was moved, say where it is with anchor=... (--anchor)."
+            f"the anchor {place} cannot be written ({error.strerror}), so nothing was added to the ledger. Free some space, or "
+            "permit writing. If the anchor was moved, give its new place with anchor=... (--anchor)."
         ) from None
 
 

@@ -102,21 +102,21 @@ def cost_of(guarantee: Guarantee, budget: Budget) -> Fraction:
     if budget.unit is Unit.ROW:
         if guarantee.person is not None:
             raise LedgerError(
-                f"the budget of {budget.dataset!r} protects rows, and this fit tells people apart (person={guarantee.person!r}), "
-                "which has no price in rows. Open a budget of the unit person for these people."
+                f"the budget of {budget.dataset!r} protects rows, but this fit identifies people (person={guarantee.person!r}). "
+                "Its cost in rows is not defined. Open a budget with unit='person' for these people."
             )
         return rounded_up(cost / guarantee.rows_per_person)
     if guarantee.person is not None:
         if budget.person not in {None, guarantee.person}:
             raise LedgerError(
-                f"the budget of {budget.dataset!r} protects people who are told apart by the column {budget.person!r}, and this "
-                f"fit tells them apart by {guarantee.person!r}. Use that column."
+                f"the budget of {budget.dataset!r} protects people identified by the column {budget.person!r}, but this fit "
+                f"identifies them by {guarantee.person!r}. Use column {budget.person!r}."
             )
         return rounded_up(cost)
     if budget.rows_per_person is None:
         raise LedgerError(
             f"the budget of {budget.dataset!r} protects people, and nobody declared how many rows a person has. Fit with person=<"
-            "the column that tells people apart>, or open a budget with rows_per_person."
+            "column that identifies people>, or open a budget with rows_per_person."
         )
     return rounded_up(cost * Fraction(budget.rows_per_person, guarantee.rows_per_person))
 
@@ -134,7 +134,7 @@ def _amount(text: str) -> Fraction:
     """An epsilon as it stands in an entry."""
     found = exact_number(text, digits=60)
     if found is None or not 0 < found <= MAX_EPSILON * 2**31:
-        raise _ForgedError("has an epsilon that is none")
+        raise _ForgedError("has an invalid epsilon")
     return found
 
 
@@ -240,16 +240,16 @@ class Book:
         first, *others = entries
         content = first.content
         if content.get("kind") != "ledger":
-            raise LedgerError("the ledger is damaged: its first entry does not open it.")
+            raise LedgerError("the ledger is damaged: its first entry does not start a ledger.")
         anchor = content.get("anchor")
         if anchor is not None and not isinstance(anchor, str):
-            raise LedgerError("the ledger is damaged: its first entry does not open it.")
+            raise LedgerError("the ledger is damaged: its first entry does not start a ledger.")
         book = cls(str(content.get("id")), anchor)
         for entry in others:
             try:
                 book._add(entry.number, entry.content)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                problem = "is none that a ledger writes"
+                problem = "is not one that a ledger writes"
             except _ForgedError as error:
                 problem = str(error)
             else:
@@ -265,7 +265,7 @@ class Book:
                 self._add_reserve(number, content)
             case "commit":
                 spending = self.spendings[int(content["reservation"])]
-                _hold(spending.release is None, "commits what was committed before")
+                _hold(spending.release is None, "commits a charge for the second time")
                 spending.release = str(content["release"])
             case "anchor":
                 self._add_anchor(number, content)
@@ -276,7 +276,7 @@ class Book:
 
     def _add_budget(self, content: dict[str, Any]) -> None:
         name, whole = checked_name(dataset=content["dataset"]), content["part_of"]
-        _hold(name not in self.budgets, "opens a budget that is there")
+        _hold(name not in self.budgets, "opens a budget that exists already")
         budget = Budget(
             name,
             None if content["epsilon"] is None else _amount(content["epsilon"]),
@@ -315,7 +315,7 @@ class Book:
         if dataset not in self.budgets:
             known = ", ".join(map(repr, self.budgets)) or "none yet"
             raise LedgerError(
-                f"{argument} must be one that the ledger has a budget for ({known}), got {dataset!r}. Open one: dpoutlier ledger "
+                f"{argument} must have a budget in this ledger (budgets: {known}), got {dataset!r}. Open one: dpoutlier ledger "
                 "create LEDGER --dataset NAME --epsilon 3"
             )
         return self.budgets[dataset]

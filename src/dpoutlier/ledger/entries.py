@@ -46,7 +46,7 @@ class Entry:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise LedgerError(f"the ledger is damaged: entry {self.number} is none that a ledger writes. {REMEDY}")
+            raise LedgerError(f"the ledger is damaged: entry {self.number} is not one that a ledger writes. {REMEDY}")
         return found
 
 
@@ -79,6 +79,6 @@ def chained(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 REMEDY = (
-    "Nothing can be charged to it. Put the newest copy back and check it with its anchor; until then count as spent whatever may "
-    "have been released."
+    "Nothing can be charged to it. Put the newest copy back and check it with its anchor. Until then, count everything that may "
+    "have been released as spent."
 )

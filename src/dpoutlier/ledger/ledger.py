@@ -373,7 +373,7 @@ class Ledger:
         book = Book.of(self.entries())
         spending = book.spendings.get(receipt.entry)
         if spending is None or spending.dataset != receipt.dataset:
-            raise LedgerError(f"entry {receipt.entry} is no charge to {receipt.dataset!r}: the receipt is forged.")
+            raise LedgerError(f"entry {receipt.entry} is not a charge to {receipt.dataset!r}: the receipt is forged.")
         if spending.release is None:
             raise LedgerError(
                 f"entry {receipt.entry} names no release, so it is not known what it paid for. If this is the one model of that "
@@ -587,7 +587,7 @@ class Ledger:
             book = Book.of(appending.entries)
             check_heads(appending.entries, [Head(receipt.entry, receipt.head)], "the fit")
             if receipt.entry not in book.spendings:
-                raise LedgerError(f"entry {receipt.entry} is no charge, so there is nothing to commit.")
+                raise LedgerError(f"entry {receipt.entry} is not a charge, so there is nothing to commit.")
             if book.spendings[receipt.entry].release is not None:
                 raise LedgerError(f"entry {receipt.entry} has been committed before.")
             # Without a time: how long a fit took would tell something about the number of rows.
@@ -632,8 +632,9 @@ class Ledger:
             budget = Book.of(appending.entries).budget(dataset)
             if budget.part_of is not None and budget.neighbours is Neighbours.REPLACE_ONE:
                 raise LedgerError(
-                    f"{dataset!r} is a part under replace-one, where only the noise of dpoutlier is known to cost half of it for "
-                    f"one person more or less. Charge the whole: {budget.part_of!r}."
+                    f"{dataset!r} is a part of {budget.part_of!r} under replace-one. A charge by hand cannot go to such a part, "
+                    "because only for dpoutlier's own noise is it known that one person more or less costs half. Charge "
+                    f"{budget.part_of!r} instead."
                 )
             entry = appending.add(
                 {
@@ -743,7 +744,7 @@ def check_budget(
         return {}
     exact = None if str(epsilon).strip().lower() in {"inf", "infinity"} else as_epsilon(epsilon)
     if exact is None:
-        raise parameter_error("epsilon", "finite", epsilon, "A budget without a limit is none.")
+        raise parameter_error("epsilon", "finite", epsilon, "A budget needs a limit.")
     for name, value in (("rows_per_person", rows_per_person), ("person", person)):
         if one_of(Unit, unit=unit) == Unit.ROW and value is not None:
             raise parameter_error(name, "left out for the unit row", value, "Say unit='person' (--unit person).")

@@ -140,7 +140,7 @@ class _SQLiteFailedError(LedgerError):
 @contextmanager
 def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     if path.exists() and not path.is_file():
-        raise LedgerError(f"{path} is no ledger: it is no file.")
+        raise LedgerError(f"{path} is not a regular file.")
     if not path.is_file():
         raise LedgerError(
             f"there is no ledger {path}. Make one: dpoutlier ledger create {path} --dataset NAME --epsilon 3"
@@ -164,18 +164,19 @@ def _check_kind(connection: sqlite3.Connection, path: Path) -> None:
     ((kind,),) = connection.execute("PRAGMA application_id")
     ((version,),) = connection.execute("PRAGMA user_version")
     if kind != APPLICATION:
-        raise LedgerError(f"{path} is no ledger of dpoutlier. Make one under another name: dpoutlier ledger create")
+        raise LedgerError(f"{path} is not a ledger of dpoutlier. Make one under another name: dpoutlier ledger create")
     if version != VERSION:
         raise LedgerError(f"{path} is a ledger of version {version}, which this dpoutlier does not know: upgrade it.")
     ((mode,),) = connection.execute("PRAGMA journal_mode")
     if mode != "delete":
         raise LedgerError(
-            f"{path} has the journal mode {mode!r}, in which a copy of the file may lack what was spent. Set it back: sqlite3 "
-            f"{path} 'PRAGMA journal_mode = delete'"
+            f"{path} uses SQLite's journal mode {mode!r}. In this mode a copy of the file may lack some charges. Set it back: "
+            f"sqlite3 {path} 'PRAGMA journal_mode = delete'"
         )
     if path.stat().st_nlink > 1:
         raise LedgerError(
-            f"{path} has a second name (a hard link), under which SQLite would not find the journal of a crash. Remove one of them."
+            f"{path} has a second name (a hard link). Under it SQLite cannot find the journal that a crash leaves. Remove one of "
+            "the names."
         )
     found = {text for (text,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
     if found != set(SCHEMA):

@@ -42,28 +42,30 @@ TIMED = (
 )
 INFORMATION = "The noise was drawn from the operating system's generator, and the exact counts were dropped."
 SPARSE = (
-    "Released are the cells whose noisy count is {tau} or more, with these counts; every other cell counts as zero, and is named "
-    "nowhere. This equals in law noise on all cells and then the threshold, which is public. Were no cell occupied, {expected} "
-    "would be expected to pass: that a cell is listed does not mean that anyone is in it."
+    "The model lists only the cells whose noisy count is {tau} or more, with these counts. Every other cell counts as zero and is "
+    "not named. The result has the same distribution as noise on all cells followed by the threshold, which is public. Even if all "
+    "cells were empty, {expected} of them would be expected to reach the threshold, so a listed cell does not mean that anyone is "
+    "in it."
 )
 PLACES = 9
 CAPPED = (
     "At most {m} of each person {were} counted, chosen by a public rule from that person's rows alone; the column "
     "'{person}' identifies people, and rows without a value in it were not counted."
 )
-DECLARED_CAP = "That nobody has more than {m} rows is the custodian's declaration; rows were not counted by person."
+DECLARED_CAP = "The custodian declares that nobody has more than {m} rows. The fit did not check this."
 DISJOINT = (
-    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. The "
-    "custodian who merged them declares that, and nothing here can check it. It is why epsilon is the largest of theirs. For "
-    "somebody who has rows in several after all, the epsilons of those add up."
+    "Merged from {n} releases of people who are declared disjoint: nobody has rows in more than one of them. The custodian who "
+    "merged them declares this, and dpoutlier cannot check it. Because of it, epsilon is the largest epsilon of the releases and "
+    "not their sum. If somebody has rows in several releases after all, the epsilons of those releases add up for them."
 )
 MOVED = (
-    "The figure for replace-one also covers in which of the releases somebody is: to be in one instead of another changes "
-    "two of them."
+    "The figure for replace-one also protects which release contains somebody's rows: moving a person from one release to another "
+    "changes both."
 )
 OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
 SUMMED_NOISE = (
-    "The noise of all parts is in the merged counts: together it is as wide as one noise of scale {scale} rows."
+    "The merged counts contain the noise of every part. Together this noise is as wide as a single noise of scale "
+    "{scale} rows."
 )
 
 
@@ -291,7 +293,7 @@ def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
     else:
         found |= {"levels": list(category.names), "ordered": category.ordered}
     if outer is not None:
-        found |= {"bought": "see charges" if private else "exact", "outer": list(outer)}
+        found |= {"estimated": "see charges" if private else "exact", "outer": list(outer)}
     if domain.has_missing_cell(j):
         found["missing"] = "a cell of its own"
     return found

@@ -85,7 +85,9 @@ def _ledger(receipt: dict[str, Any]) -> str:
 
 
 def _people(merged: dict[str, Any]) -> str:
-    together = "epsilon is the largest of theirs" if merged["people"] == "declared disjoint" else "epsilons add up"
+    together = (
+        "epsilon is the largest of their epsilons" if merged["people"] == "declared disjoint" else "epsilons add up"
+    )
     return f"{merged['people']}: {together}"
 
 

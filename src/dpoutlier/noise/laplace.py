@@ -36,7 +36,7 @@ def rate_costing(epsilon: Fraction, l1: int) -> Fraction:
     wanted = min(epsilon / l1, MAX_RATE)
     if wanted < MIN_RATE:
         raise InvalidParameterError(
-            f"epsilon is too small for its sensitivity: noise of scale {float(1 / wanted):.3g} rows is beyond use. "
+            f"epsilon is too small for its sensitivity: noise of scale {float(1 / wanted):.3g} rows is too large to be useful. "
             "Give a larger epsilon, fewer shares of it, or a smaller rows_per_person."
         )
     return Fraction(math.floor(wanted * 2**RATE_BITS), 2**RATE_BITS)

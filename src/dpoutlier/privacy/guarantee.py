@@ -18,7 +18,10 @@ __all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "Purpose", "as_epsilon
 
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**12), Fraction(10**9)
 LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
-"""What voids a guarantee whose bounds come from ``unsafe_bounds``."""
+"""What voids a guarantee whose bounds come from ``unsafe_bounds``.
+
+Model files hold this text, and only by it do they know that their bounds were leaked: it can never change.
+"""
 
 
 class Neighbours(StrEnum):
@@ -199,7 +202,7 @@ class Guarantee:
         object.__setattr__(self, "neighbours", Neighbours(one_of(Neighbours, neighbours=self.neighbours)))
         object.__setattr__(self, "rows_per_person", positive_int(2**31, rows_per_person=self.rows_per_person))
         if not 0 <= self.delta < 1 or (self.epsilon is None and self.delta):
-            raise parameter_error("delta", "0, or a number below 1 beside a finite epsilon", self.delta)
+            raise parameter_error("delta", "0, or a number below 1 with a finite epsilon", self.delta)
 
     @property
     def private(self) -> bool:

@@ -25,7 +25,7 @@ ONE_DICTIONARY = (
     "a column of the Arrow stream must have one dictionary, which comes once and whole; unify the dictionaries of its chunks, or "
     "send plain text."
 )
-NO_STREAM = "the body is no Arrow IPC stream, or it is damaged or cut short."
+NO_STREAM = "the body is not an Arrow IPC stream, or it is damaged or cut short."
 
 
 def arrow_points(body: bytes, served: LoadedModel, most_rows: int, most_bytes: int) -> Points:

@@ -36,10 +36,10 @@ CANNOT = "the audit log cannot be written"
 MOVED = "the audit log was moved, removed or replaced"
 CUT = "the audit log was cut off or changed"
 REMEDIES = {
-    CANNOT: "the audit log cannot be written. See that the disk has space and that the server's user may write the file.",
-    MOVED: "the audit log was moved, removed or replaced while the server runs. Put the file back, or stop the server, keep "
+    CANNOT: "the audit log cannot be written. Check that the disk has space and that the server's user may write the file.",
+    MOVED: "the audit log was moved, removed or replaced while the server was running. Put the file back, or stop the server, keep "
     "what there is, and start it again.",
-    CUT: "the audit log was cut off or changed while the server runs, as a log rotator does that truncates files. Stop the "
+    CUT: "the audit log was cut off or changed while the server was running, for example by a log rotator. Stop the "
     "server, move the file away, and start it again. A head that you noted shows what is missing.",
 }
 
@@ -245,12 +245,13 @@ def verify(path: str | Path, head: str | None = None) -> Verified:
                 raise AuditError(number, "it was changed: no server writes a line like this.")
             if entry["seq"] != number:
                 raise AuditError(
-                    number, f"it is entry {entry['seq']}, and entry {number} was due: lines were moved or left out."
+                    number,
+                    f"this is entry {entry['seq']}, but entry {number} was expected: lines were moved or left out.",
                 )
             if entry["previous"] != previous:
                 raise AuditError(number, "it does not follow the entry before it: something was changed or left out.")
             if entry["hash"] != _hash(entry):
-                raise AuditError(number, "it was changed: its hash is another's.")
+                raise AuditError(number, "it was changed: its hash does not match.")
             previous, last, first = entry["hash"], entry["time"], first or entry["time"]
             repairs += entry["event"] == "repair"
             refusals += _refusals(entry)
@@ -258,7 +259,7 @@ def verify(path: str | Path, head: str | None = None) -> Verified:
     if not met:
         raise AuditError(
             number + 1,
-            f"no entry has the hash {str(head)[:64]}, which was noted before: the end was cut off, or the log is another.",
+            f"no entry has the hash {str(head)[:64]}, which was noted before: the end was cut off, or this is another log.",
         )
     return Verified(number, first, last, previous, repairs, refusals)
 
@@ -274,7 +275,7 @@ def _refusals(entry: dict[str, Any]) -> int:
 def _entry(line: bytes, number: int) -> dict[str, Any]:
     if not line.endswith(b"\n"):
         raise AuditError(
-            number, "it is torn: the writer was stopped. A server that starts with this log repairs and marks it."
+            number, "it is incomplete: the writer was stopped. A server that starts with this log repairs and marks it."
         )
     try:
         entry = json.loads(line.decode())
@@ -282,4 +283,4 @@ def _entry(line: bytes, number: int) -> dict[str, Any]:
             return dict(entry)
     except (ValueError, AttributeError, RecursionError):
         pass
-    raise AuditError(number, "it is no entry.")
+    raise AuditError(number, "it is not an entry.")

@@ -16,7 +16,7 @@ from dpoutlier.server.stamps import Stamp, stamp_of
 __all__ = ["MAX_AGE", "Guard"]
 
 REALM = ((b"www-authenticate", b"Bearer"),)
-WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. Whoever runs the server makes keys."
+WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. The operator of the server makes keys."
 LONGEST = 200
 MAX_AGE = 5.0
 """Seconds without a check of the key file after which no key is accepted: one of them may have been revoked."""

@@ -154,7 +154,7 @@ class BodyReader:
                     break
                 message = await receive()
             if inflate is not None and not inflate.eof:
-                raise Refusal("malformed-body", "the body is no whole gzip stream.")
+                raise Refusal("malformed-body", "the body is not a complete gzip stream.")
             whole = True
             return b"".join(pieces)
         finally:
@@ -187,7 +187,7 @@ class BodyReader:
         try:
             while piece or full:
                 if inflate.eof and piece:
-                    raise Refusal("malformed-body", "something follows the gzip stream in the body.")
+                    raise Refusal("malformed-body", "the body has extra bytes after the gzip stream.")
                 part = inflate.decompress(piece, PIECE)
                 yield part
                 piece, full = inflate.unconsumed_tail or inflate.unused_data, len(part) == PIECE
@@ -195,7 +195,7 @@ class BodyReader:
             piece = b""
         else:
             return
-        raise Refusal("malformed-body", "the body is said to be gzip, and is not.")
+        raise Refusal("malformed-body", "Content-Encoding says gzip, but the body is not gzip.")
 
     def too_large(self) -> Refusal:
         """What to say of a body that has too many bytes."""

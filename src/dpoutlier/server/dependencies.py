@@ -18,7 +18,9 @@ from dpoutlier.server.worker import worker_of
 
 __all__ = ["ModelToQuery", "ModelToShow", "RequestKey", "exchange_of", "model_to_query", "note_route"]
 
-NO_MODEL = "there is no model of that id, or this key is not for it. GET /v1/models lists the models that it is for."
+NO_MODEL = (
+    "there is no model with that id, or this key is not for it. GET /v1/models lists the models that the key is for."
+)
 
 
 def exchange_of(request: Request) -> Exchange:

@@ -30,6 +30,6 @@ def check_host(headers: list[tuple[bytes, bytes]]) -> None:
         if name == b"host" and not OWN.fullmatch(value):
             raise Refusal(
                 "wrong-host",
-                f"this server is open to this machine only, so it must be asked for as localhost, got Host: "
+                "this server answers only this machine, so requests must use the host name localhost, got Host: "
                 f"{cut(value.decode('latin-1'))}. Start it with --keys to answer under other names.",
             )

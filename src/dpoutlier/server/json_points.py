@@ -74,7 +74,7 @@ def _by_place(points: list[list[Any]], domain: Domain) -> list[list[Any]]:
         if len(point) != domain.n_features:
             raise Refusal(
                 "malformed-body",
-                f"point {row} (counted from 0) has {len(point)} values, and the model has {domain.n_features} features: "
+                f"point {row} (counted from 0) has {len(point)} values, but the model has {domain.n_features} features: "
                 f"{', '.join(domain.labels[:20])}.",
             )
     return [list(column) for column in zip(*points, strict=True)]

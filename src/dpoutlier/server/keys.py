@@ -104,7 +104,7 @@ def read_keys(path: Path) -> list[Key]:
     except FileNotFoundError:
         raise InvalidParameterError(f"{path} does not exist. Make it with: dpoutlier keys create {path}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InvalidParameterError(f"{path} is no key file, or it is damaged.") from None
+        raise InvalidParameterError(f"{path} is not a key file, or it is damaged.") from None
 
 
 def _keys(content: dict[str, Any]) -> list[Key]:

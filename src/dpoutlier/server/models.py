@@ -99,8 +99,7 @@ class LoadedModel:
         model = read_model(path, secret=True)
         if model.guarantee.private and not model.publishable and not settings.secret_models:
             raise SecretError(
-                f"{path} is a secret model: a server that answers with it must keep it from others. If that is meant, say "
-                "--secret-models."
+                f"{path} is a secret model. Nobody else may read its file. To serve it anyway, give --secret-models."
             )
         try:
             found = cls(name, prepared(model), settings)

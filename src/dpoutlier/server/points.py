@@ -37,7 +37,7 @@ def chosen_columns(found: Sequence[str], domain: Domain, person: str | None) -> 
         if len(places) != domain.n_features:
             raise Refusal(
                 "no-such-column",
-                f"the points have {len(found)} columns, and the model, which knows no names, has {domain.n_features} features.",
+                f"the points have {len(found)} columns, but the model has {domain.n_features} features without names.",
             )
         return places
     known: dict[str, int] = {}
@@ -55,7 +55,7 @@ def absent_column(name: str, found: Sequence[str]) -> Refusal:
     shown = ", ".join(cut(one) for one in found[:SHOWN_COLUMNS]) + (", ..." if len(found) > SHOWN_COLUMNS else "")
     return Refusal(
         "no-such-column",
-        f"the points have no column {name!r}, and the model has such a feature. Their columns are: {shown or 'none'}.",
+        f"the points have no column {name!r}, which the model needs. Their columns are: {shown or 'none'}.",
     )
 
 
@@ -94,7 +94,7 @@ def missing_value(points: Points, domain: Domain) -> Refusal:
     j, row, n_missing, what = convert.first_missing(points.columns, domain)
     return Refusal(
         "missing-value",
-        f"points have a missing value or {what} in {domain.labels[j]}, point {row} (counted from 0): "
+        f"a point has a missing value or {what} in {domain.labels[j]}, point {row} (counted from 0): "
         f"{cut(points.value(row, j))}. Remove or fill such points ({n_missing} in this column), or ask with missing=null, "
         "which gives them no score.",
     )

@@ -44,7 +44,7 @@ class RateLimit:
             seconds = str(max(1, -int(-wait // 1)))
             raise Refusal(
                 "too-many-requests",
-                f"this key may ask {self.rate:g} times a second. Wait {seconds} seconds.",
+                f"this key may send {self.rate:g} requests a second. Wait {seconds} seconds.",
                 ((b"retry-after", seconds.encode()),),
             )
 

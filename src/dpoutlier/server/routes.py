@@ -51,7 +51,7 @@ WORDS = {
     408: "The body came too slowly.",
     413: "Too many bytes or points.",
     415: "An unknown kind or encoding of body.",
-    421: "Without keys, the server must be asked for as localhost.",
+    421: "Without keys, requests must use the host name localhost.",
     429: "Too many requests with this key.",
     431: "Headers too large.",
     503: "Stopping, overloaded or not ready.",
@@ -101,7 +101,9 @@ async def openapi(request: Request) -> dict[str, Any]:
     return description
 
 
-@router.get("/healthz", summary="Whether the process is there.", response_model_exclude_none=True, responses=_errors())
+@router.get(
+    "/healthz", summary="Whether the process is running.", response_model_exclude_none=True, responses=_errors()
+)
 async def health() -> Health:
     return Health(status="ok")
 

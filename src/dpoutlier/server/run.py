@@ -97,11 +97,11 @@ def _audit(path: str, shared: str | None = None, event: str | None = None, **fie
             audit.append(event, **fields)
     except OSError as error:
         what = (
-            f"cannot be written: {error.strerror}. Give a file in a folder that is there, with space left, and where this user "
+            f"cannot be written: {error.strerror}. Give a file in a folder that exists, that has space left, and where this user "
             "may write."
         )
     except (ValueError, KeyError, TypeError):
-        what = "is no audit log: its last line is no entry. Give a new file, or one that a server has written."
+        what = "is not an audit log: its last line is not an entry. Give a new file, or one that a server has written."
     else:
         return audit
     raise InvalidParameterError(f"--audit {path} {what}")

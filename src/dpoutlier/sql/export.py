@@ -52,7 +52,7 @@ def export_scores(
 
 def _check_outputs(path: Path, sql: Path | None, *, overwrite: bool) -> None:
     if path.suffix.lower() != ".parquet" or not str(path).isprintable() or set("*?[") & set(str(path)):
-        raise parameter_error("the score table", "a .parquet file whose path holds none of * ? [", str(path))
+        raise parameter_error("the score table", "a .parquet file whose path does not contain *, ? or [", str(path))
     check_output(path, overwrite=overwrite)
     if sql is not None:
         if sql.suffix.lower() != ".sql":
@@ -65,7 +65,7 @@ def _table(model: Model, members: list[Member]) -> pa.Table:
 
     scorer = model.scorer
     if not isinstance(scorer, LogCounts):
-        raise InvalidParameterError(f"scores by {scorer.name} are no sums over cells, so there is no table of them.")
+        raise InvalidParameterError(f"scores by {scorer.name} are not sums over cells, so there is no table of them.")
     terms = scorer.terms(model.partition, model.counts)
     numbers = np.repeat(np.arange(len(members), dtype=np.int32), [member.size for member in members])
     columns = {"member": numbers, "cell": np.arange(len(terms), dtype=np.int64), "term": terms}

@@ -57,8 +57,8 @@ def members_of(partition: Partition, domain: Domain) -> list[Member]:
         case Margins():
             return [_of_margin(partition, domain, j) for j in range(partition.n_features)]
     raise InvalidParameterError(
-        f"a {partition.name} has no score table: in which order it visits cells, and so the score, depends on where a point lies "
-        "inside its cell, not on the cell alone. Fit a DPForest or DPMarginals to score in SQL."
+        f"a {partition.name} has no score table. The order of the walk depends on where the point lies inside its cell, so the "
+        "cell alone does not determine the score. Fit a DPForest or DPMarginals to score in SQL."
     )
 
 

@@ -22,7 +22,7 @@ ADDED = ("dpoutlier_row", "outside_bounds", "outlier_score", "score_samples", "p
 HEAD = """\
 -- Scores of a dpoutlier model: equal to its outlier_scores to the bit. Written for DuckDB.
 -- Features are columns of numbers; where they have levels, of numbers or text. A row that misses a value for which the model has
--- no cell gets NULL for a score. What comes out: the columns of the points, and
+-- no cell gets NULL for a score. Output: the columns of the points, and
 -- {added}.
 """
 

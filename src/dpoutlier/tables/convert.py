@@ -205,7 +205,7 @@ def points_rows(table: Any, domain: Domain) -> Rows:
     found = values(table, domain)
     n_features = found.shape[1] if isinstance(found, np.ndarray) else len(found)
     if n_features != domain.n_features:
-        raise PointsError(f"points have {n_features} features, the model was fitted on {domain.n_features}.")
+        raise PointsError(f"points have {n_features} features, but the model was fitted on {domain.n_features}.")
     return Rows(found, domain, complete=True)
 
 
@@ -220,7 +220,7 @@ def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: b
     place = "" if first is None else f", row {first + row} (counted from 0)"
     many = f" ({n_missing} in this column)" if whole else ""
     return PointsError(
-        f"points have a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
+        f"a point has a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
         remedy=f"Input contains NaN or text: remove or fill such rows{many}, or fit with a cell for missing values "
         "(missing='cell').",
         code="missing-value",
@@ -235,7 +235,11 @@ def first_missing(found: Sequence[NDArray[np.float64]], domain: Domain) -> tuple
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
             category = domain.category(j)
-            what = "no number" if category is None else f"none of the levels {', '.join(category.levels[:10])}"
+            what = (
+                "a value that is not a number"
+                if category is None
+                else f"a value that is not one of the levels {', '.join(category.levels[:10])}"
+            )
             return j, int(missing[0]), len(missing), what
     raise AssertionError("no value is missing")
 
@@ -259,8 +263,8 @@ def _lazy_names(table: Any) -> list[str]:
         names = [*nw.from_native(table).collect_schema()]
     if names is None:
         raise InvalidParameterError(
-            "the columns of the lazy frame could not be found out. The cause is withheld, since it could tell something about a "
-            "row; ask the frame itself for its schema to see it."
+            "the columns of the lazy frame could not be determined. The cause is not shown, because it could reveal something "
+            "about a row. Ask the frame itself for its schema to see it."
         )
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
@@ -357,19 +361,19 @@ def _array(table: Any) -> NDArray[Any]:
         raise TypeError("Sparse data was passed, but dense data is required. Use '.toarray()'.")
     if is_lazy(table):
         raise TypeError(
-            f"a lazy frame ({type(table).__name__}) was passed; use score_frame, which scores it where it is, or collect it into a "
+            f"a lazy frame ({type(table).__name__}) was passed. Use score_frame, which scores it where it is, or collect it into a "
             "data frame first."
         )
     array = _rectangle(table) if isinstance(table, list | tuple) else _as_numpy(table)
     if array is None:
-        raise ValueError("the data could not be read as a table: it is no array and no data frame.")
+        raise ValueError("the data could not be read as a table: it is neither an array nor a data frame.")
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported.")
     if array.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got {array.ndim}D array instead, from {type(table).__name__}; arrays, data frames, lazy frames, "
-            "Arrow data sets and paths of files are known. Reshape your data using array.reshape(-1, 1) "
-            "if it has a single feature, or array.reshape(1, -1) if it is a single row; see that every row has one value for "
+            "Arrow data sets and paths of files are supported. Reshape your data using array.reshape(-1, 1) "
+            "if it has a single feature, or array.reshape(1, -1) if it is a single row; check that every row has one value for "
             "each feature."
         )
     return array

@@ -55,7 +55,7 @@ class CsvTable(FileTable):
             check_columns(path, found, self.names, show=False, once=self.names)
             if names is None and len(found) != len(self.names):
                 raise InvalidParameterError(
-                    f"{path} and {self.paths[0]} have not the same columns. Give bounds by name, for the columns that all "
+                    f"{path} and {self.paths[0]} do not have the same columns. Give bounds by name, for the columns that all "
                     "files have."
                 )
 
@@ -143,7 +143,9 @@ class CsvPoints:
             row = record or [""]
             if len(row) != n_columns:
                 raise CsvRecordError(
-                    self._records.line_num, f"{len(record)} values, and the header names {n_columns} columns."
+                    self._records.line_num,
+                    f"the record has {len(record)} value{'' if len(record) == 1 else 's'}, but the header names {n_columns} "
+                    f"column{'' if n_columns == 1 else 's'}.",
                 )
             yield row
 
@@ -193,7 +195,8 @@ def check_csv_names(path: Path, names: Sequence[str]) -> None:
     what = "numbers" if numbers and not counted else what
     if what is not None:
         raise InvalidParameterError(
-            f"the first line of {path} holds {what}, as a row would: it must name the columns. Put a line with their names first."
+            f"the first line of {path} contains {what}, so it looks like a row. It must name the columns. Put a line with their "
+            "names first."
         )
 
 
@@ -218,7 +221,7 @@ def check_columns(
         if any("\0" in name or "\ufffd" in name for name in found):
             hint += " The file must be in UTF-8."
         raise InvalidParameterError(
-            f"{path} has no column {', '.join(map(repr, absent))}, which the features or person name.{hint}"
+            f"{path} has no column {', '.join(map(repr, absent))}, but the features or the person column need it.{hint}"
         )
     doubled = sorted({name for name in (found if once is None else once) if known[name] > 1})
     if doubled:

@@ -62,7 +62,7 @@ class DatasetTable(BatchedTable):
                 if kind != wanted and not _widens(kind, wanted):
                     raise InvalidParameterError(
                         f"column {name!r} has type {kind} in {path} and {wanted} in the data set. Give the data set the types "
-                        "of its files, or write the files anew."
+                        "of its files, or write the files again."
                     )
 
     def _own(self, schema: Any) -> list[str]:

@@ -42,7 +42,7 @@ HEAD = """\
 """
 FROM_SAMPLE = """\
 # Drafted from {source}, which was said to be public. Values outside a range are clipped, so look at each: is this what
-# the feature may be, and not only what it was in the sample? A line that starts with # is no feature yet.
+# the feature may be, and not only what it was in the sample? A line that starts with # is not a feature yet.
 """
 FROM_SCHEMA = """\
 # Drafted from the column names of {source} alone: no value was read. Write the range or the levels of each feature, and take
@@ -52,7 +52,7 @@ FROM_SCHEMA = """\
 #   stage = {{levels = [1, 2, 3, 4], ordered = true}}            levels in an order
 #   income = {{outer = [0, 1e6], share = 0.1}}                   a range to be estimated with a share of epsilon
 """
-NO_DATE = "dates and times are no features: make it a number, such as days since some event"
+NO_DATE = "dates and times cannot be features: convert them to a number, such as days since some event"
 RANGE, LEVELS = "[lower, upper]", '{levels = ["...", "..."]}'
 
 
@@ -165,7 +165,7 @@ def _template(name: str, kind: pa.DataType, missing: str) -> Drafted:
     entry = _levels(['"..."', '"..."'], cell=cell) if known == "text" else _range("lower", "upper", cell)
     if known == "truth":
         entry = _levels(["false", "true"], "other = false", cell=cell)
-    why = {"date": NO_DATE, "other": f"columns of type {_shown(str(kind))} are no features"}.get(known, "")
+    why = {"date": NO_DATE, "other": f"columns of type {_shown(str(kind))} cannot be features"}.get(known, "")
     return Drafted(name, known, entry, active=False, why=why)
 
 
@@ -201,7 +201,7 @@ def _column(name: str, column: pa.ChunkedArray, missing: str) -> Drafted:
     if kind == "date":
         return Drafted(name, kind, RANGE, active=False, why=NO_DATE)
     if kind == "other":
-        why = f"columns of type {_shown(str(column.type))} are no features"
+        why = f"columns of type {_shown(str(column.type))} cannot be features"
         return Drafted(name, kind, RANGE, active=False, why=why)
     if column.null_count == len(column):
         return Drafted(name, kind, LEVELS if kind == "text" else RANGE, active=False, why="no value in the sample")
@@ -258,9 +258,9 @@ def _of_texts(name: str, texts: Counter[str], gaps: int, missing: str) -> Drafte
     if sorted(text.lower() for text in texts) == ["false", "true"]:
         return Drafted(name, "truth", _levels(levels, "other = false", cell=cell), active=True, why="")
     if len(texts) == 1:
-        why = "the same in the whole sample: what else may it be?"
+        why = "the same in the whole sample: which other values are possible?"
         return Drafted(name, "text", _levels(levels, cell=cell), active=False, why=why)
-    hint = f"; does {', '.join(unknown)} mean unknown? Left out it counts as other" if unknown else ""
+    hint = f"; if {' or '.join(unknown)} means 'unknown', remove it; it then counts as 'other'" if unknown else ""
     return Drafted(name, "text", _levels(levels, cell=cell), active=True, why=_why_levels(len(levels)) + hint)
 
 
@@ -275,17 +275,18 @@ def _of_numbers(
     total, whole = int(counts.sum()), bool((found == np.floor(found)).all() and abs(found).max() < 2**53)
     low, high = float(found[0]), float(found[-1])
     if len(found) == 1:
-        why = f"{_number(low)} in the whole sample: what else may it be?"
+        why = f"{_number(low)} in the whole sample: which other values are possible?"
         return Drafted(name, "number", RANGE, active=False, why=why)
     if whole and len(found) == total == high - low + 1 and total > MAX_NUMBERS:
-        why = f"every whole number from {_number(low)} to {_number(high)} once: a row number, left out. If it identifies people:"
-        return Drafted(name, "number", RANGE, active=False, why=f"{why} fit --person")
+        why = f"every whole number from {_number(low)} to {_number(high)} once: probably a row number, so left out"
+        return Drafted(name, "number", RANGE, active=False, why=f"{why}. If it identifies people: fit --person")
     if whole and not no_numbers and len(found) <= MAX_NUMBERS and total >= 2 * len(found):
         entry = _levels(map(_number, found), cell=_cell(missing, gaps))
         return Drafted(name, "number", entry, active=True, why=_why_levels(len(found)))
     why = f"{_number(low)} to {_number(high)} in the sample" if whole else f"{low:.6g} to {high:.6g} in the sample"
     if no_numbers:
-        why += f"; {no_numbers:,} of the values no numbers, and missing"
+        verb = "is not a number and counts" if no_numbers == 1 else "are not numbers and count"
+        why += f"; {_many(no_numbers, 'value')} {verb} as missing"
     pair = _generous(low, high, whole=whole)
     if pair is None:
         return Drafted(name, "number", RANGE, active=False, why=f"{why}: too wide or too narrow to round")
@@ -294,7 +295,7 @@ def _of_numbers(
 
 
 def _why_levels(n_levels: int) -> str:
-    return "all that the sample holds" + ("; if they have an order: ordered = true" if n_levels > 2 else "")
+    return "all that the sample contains" + ("; if they have an order: ordered = true" if n_levels > 2 else "")
 
 
 def _generous(low: float, high: float, *, whole: bool) -> tuple[float, float] | None:

@@ -13,8 +13,8 @@ __all__ = ["FORMATS", "check_text_is_path", "files_of", "format_of"]
 
 FORMATS = (".csv", ".parquet")
 NO_PATH = (
-    "X is text, or a list of texts, which is read as the path of a file or as a pattern; but there is no such file or folder, and "
-    "it does not end in .csv or .parquet. It is not shown here, since it could be a row. Pass rows as an array or a data frame."
+    "X is text or a list of texts, so it was read as file paths or patterns. There is no such file or folder, and the text does "
+    "not end in .csv or .parquet. It is not shown here, because it could be a row. Pass rows as an array or a data frame."
 )
 
 

@@ -81,8 +81,9 @@ def _partition_for_estimate(plan: Plan, n_rows_hint: int) -> Partition:
     except InvalidParameterError:
         pass
     raise InvalidParameterError(
-        "the estimated number of rows asks for a partition that this plan cannot have; 5 % of epsilon is spent, and no model was "
-        "made. Give n_rows_hint as a public number, or bins, trees and depth themselves; or use a larger epsilon or counts='auto'."
+        "the automatic partition for the estimated number of rows is not possible with these arguments. 5 % of epsilon is spent, "
+        "and no model was made. Give n_rows_hint as a public number, or give bins, n_trees and depth, or use a larger epsilon or "
+        "counts='auto'."
     )
 
 

@@ -42,8 +42,8 @@ def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
     needed = bool(plan.domain.estimated) or plan.target_fpr is not None
     if needed and not engine.workers_have(frame, "dpoutlier"):
         raise InvalidParameterError(
-            f"a fit with {purpose} on {engine.name} needs dpoutlier on the workers, and it was not found there. "
-            f"{engine.how_to_install}, or leave that out."
+            f"a fit with {purpose} on {engine.name} needs dpoutlier on the workers, but it was not found there. "
+            f"{engine.how_to_install}, or leave out {purpose}."
         )
 
 

@@ -19,9 +19,9 @@ from dpoutlier.trusted.people import Block, kept_rows, places_of
 __all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]
 
 UNREADABLE = (
-    "the reference data could not be read as a table of numbers. The cause is withheld, since it could tell something "
-    "about a row. Check that every row has the same number of values, that the columns are numbers or text, that files are whole "
-    "and still there, and that a query runs by itself."
+    "the reference data could not be read as a table of numbers. The cause is not shown, because it could reveal something "
+    "about a row. Check that every row has the same number of values, that the columns are numbers or text, that files are "
+    "complete and still there, and that a query runs by itself."
 )
 INTERRUPTED = "Query interrupted"  # what DuckDB makes of Ctrl-C
 R = TypeVar("R")

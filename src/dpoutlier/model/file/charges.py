@@ -33,9 +33,9 @@ def check_charges(model: Model) -> None:
     if histogram is not None and histogram.noise != paid.get(Purpose.THRESHOLD):
         raise ModelFileError("the threshold of the model file was not estimated at the rate that it states.")
     if model.scorer != model.scorer.with_noise(rate):
-        raise ModelFileError("the scoring rule of the model file is not that of its noise.")
+        raise ModelFileError("the scoring rule of the model file does not match its noise.")
     if isinstance(model.counts, KeyedCounts) and model.counts.noise.rate != rate:
-        raise ModelFileError("the noise of the model file has not the rate that was charged.")
+        raise ModelFileError("the noise of the model file does not have the rate that was charged.")
 
 
 def _check_merged(model: Model, merged: Merged) -> None:
@@ -47,16 +47,16 @@ def _check_merged(model: Model, merged: Merged) -> None:
         n_private = _n_private(part.charges, own, model.domain)
         _check_fit(part.charges, own, model.partition, threshold=Purpose.THRESHOLD in estimated, n_private=n_private)
     if model.charges != merged.charges:
-        raise ModelFileError("the charges of the model file are not those of its parts.")
+        raise ModelFileError("the charges of the model file do not match its parts.")
     if model.guarantee.epsilon != merged.epsilon:
-        raise ModelFileError("the epsilon of the model file is not that of its parts together.")
+        raise ModelFileError("the epsilon of the model file does not match its parts together.")
     if (
         model.domain.estimated
         or not model.publishable
         or model.n_rows_hint is not None
         or model.score_histogram is not None
     ):
-        raise ModelFileError("the model file claims to be merged, and is not what a merge makes.")
+        raise ModelFileError("the model file claims to be merged, but it is not what a merge makes.")
 
 
 def _n_private(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> int:
@@ -81,7 +81,7 @@ def _check_fit(
         first = [Purpose.ROW_COUNT] * bool(estimated) + [Purpose.BOUNDS] * bool(n_private)
         expected = [*first, *expected, *[Purpose.THRESHOLD] * threshold]
     if [charge.purpose for charge in charges] != expected:
-        raise ModelFileError("the charges of the model file are not those of its parts.")
+        raise ModelFileError("the charges of the model file do not match its parts.")
     if estimated and estimated != [(guarantee.epsilon or 0) * ROW_COUNT_SHARE]:
         raise ModelFileError("the number of rows in the model file was not estimated as this format does.")
     if sum((charge.epsilon for charge in charges), Fraction(0)) != (guarantee.epsilon or 0):
@@ -97,4 +97,4 @@ def _check_fit(
 
 def check_epsilon(epsilon: Fraction) -> None:
     if not MIN_EPSILON <= epsilon <= MAX_EPSILON:
-        raise ModelFileError("the epsilon of the model file is outside of 1e-12 to 1e9.")
+        raise ModelFileError("the epsilon of the model file is outside 1e-12 to 1e9.")

@@ -38,9 +38,9 @@ def check_stated(model: Model, statement: dict[str, Any], publishable: object) -
     """What the file says of its privacy must be what follows from its content."""
     known = model.privacy_statement().to_dict()
     if any(statement[key] != known[key] for key in STATED):
-        raise ModelFileError("the statement in the model file is not that of its content.")
+        raise ModelFileError("the statement in the model file does not match its content.")
     if model.publishable is not publishable:
-        raise ModelFileError("the model file says that it is publishable, and its content is not.")
+        raise ModelFileError("the model file says that it is publishable, but its content is not.")
 
 
 def _check_kind(model: Model) -> None:
@@ -48,13 +48,13 @@ def _check_kind(model: Model) -> None:
         raise ModelFileError("the partition and scoring rule of the model file do not belong together.")
     exact = isinstance(model.counts, ExactCounts)
     if exact is not (model.guarantee.epsilon is None):
-        raise ModelFileError("the counts of the model file do not fit its guarantee.")
+        raise ModelFileError("the counts of the model file do not match its guarantee.")
     if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
         raise ModelFileError("the model file promises privacy for a detector that has none.")
     if model.receipt is not None and (model.merged is not None or not model.guarantee.private):
-        raise ModelFileError("the model file has a receipt of a ledger, and no ledger gives one for such a model.")
+        raise ModelFileError("the model file has a receipt of a ledger, but no ledger gives one for such a model.")
     if model.threshold is not None and np.isnan(model.threshold):
-        raise ModelFileError("the threshold of the model file is no number.")
+        raise ModelFileError("the threshold of the model file is not a number.")
     if not model.detector.isidentifier() or not all(
         text.isprintable() for text in (*model.guarantee.voided_by, model.guarantee.person or "")
     ):
@@ -65,6 +65,6 @@ def _check_kind(model: Model) -> None:
     if histogram is not None:
         levels = model.scorer.levels(model.partition)
         if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
-            raise ModelFileError("the score levels of the model file are not those of its scorer.")
+            raise ModelFileError("the score levels of the model file do not match its scorer.")
         if model.threshold is None or too_large(histogram.counts, MAX_COUNT):
             raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")

@@ -87,7 +87,7 @@ def load_model(path: str | Path, *, secret: bool = False) -> Model:
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
     if not path.is_file():
-        raise ModelFileError(f"{path} cannot be read: it is no file.")
+        raise ModelFileError(f"{path} cannot be read: it is not a regular file.")
     try:
         size = path.stat().st_size
         with zipfile.ZipFile(path) as archive:

@@ -65,7 +65,7 @@ def _guarantee(content: dict[str, Any]) -> Guarantee:
 
 def _text_or_nothing(value: Any) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise ModelFileError("the model file has something else where a text should be.")
+        raise ModelFileError("the model file has a value that should be text and is not.")
     return value
 
 

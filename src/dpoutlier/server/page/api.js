@@ -20,7 +20,7 @@ export const hasKey = () => key !== null;
 /** Whether a request header can hold the text. */
 export const canBeKey = (text) => /^[\x21-\x7e]+$/.test(text);
 
-const WRONG_KEY = "This key is not valid here. Check it, or ask whoever runs the server.";
+const WRONG_KEY = "This key is not valid here. Check it, or ask the operator of the server.";
 const LONGEST_WAIT = 60;
 const MAX_WAITS = 6;
 

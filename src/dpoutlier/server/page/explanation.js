@@ -5,7 +5,7 @@ import { $, el, svg } from "./dom.js";
 import { count, missingValue, short, shortRange } from "./words.js";
 
 const SHOWN = 12;
-const EMPTY = / Empty: [^.]*\.$/; // the server explains a column that this page has not
+const EMPTY = / 'Empty' is [^.]*\.$/; // the server explains a column that this page does not have
 
 export class ExplanationPanel {
   /** `closed` is called with the row that was explained, `refused` with an error that is not about the row. */

@@ -108,7 +108,7 @@ export function typedRow(model) {
     const unread = input.validity.badInput;
     input.setAttribute("aria-invalid", String(unread || (input.value === "" && !feature.missing)));
     if (input.getAttribute("aria-invalid") === "false") continue;
-    sayOfRow(unread ? `${feature.name} is no number.` : `${feature.name} needs a value: the model has no cell for a missing one.`);
+    sayOfRow(unread ? `${feature.name} is not a number.` : `${feature.name} needs a value: the model has no cell for a missing one.`);
     input.focus();
     return null;
   }

@@ -19,7 +19,7 @@ const narrow = matchMedia("(max-width: 959px)"); // one column, as in page.css
 /** `given` are the last points from a file or the clipboard, `points` those with a result. */
 const state = { model: null, given: null, points: null, typed: null, result: null, running: null };
 const table = new Table((row) => panel.open(state.result, row));
-const panel = new ExplanationPanel(table, (row) => table.focus(row), tell);
+const panel = new ExplanationPanel(table, (row) => table.focus(row), showError);
 const histogram = new Histogram($("histogram"), (value) => moveThreshold(value, "You moved it."));
 
 // Words for people -----------------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ function say(text) {
 }
 
 /** Shows what went wrong; `unscored` is what to do if points may stay without a score. */
-function tell(error, unscored = null) {
+function showError(error, unscored = null) {
   if (error.name === "AbortError") return;
   if (error.status === 401) {
     askForKey(error.message);
@@ -43,7 +43,7 @@ function tell(error, unscored = null) {
   $("problem").scrollIntoView({ block: "nearest" });
 }
 
-function untell() {
+function hideError() {
   $("problem").hidden = true;
   $("problem-text").textContent = "";
 }
@@ -76,7 +76,7 @@ async function openModels() {
     const first = error.status === 401 && !hasKey();
     if (error.status === 401) useKey(null);
     if (first) askForKey("");
-    else tell(error);
+    else showError(error);
   }
 }
 
@@ -85,10 +85,10 @@ function showModels(found) {
   $("key-problem").textContent = "";
   $("forget-key").hidden = !hasKey();
   if (found.length === 0) {
-    tell(new ServerProblem("There is no model that this key may use. Ask the custodian."));
+    showError(new ServerProblem("There is no model that this key may use. Ask the custodian."));
     return;
   }
-  untell();
+  hideError();
   $("key-view").hidden = true;
   $("work").hidden = false;
   $("model-choice").hidden = found.length === 1;
@@ -100,7 +100,7 @@ function showModels(found) {
 }
 
 async function chooseModel() {
-  untell();
+  hideError();
   state.running?.abort(); // another model's columns
   const id = $("model-select").value;
   const current = () => $("model-select").value === id; // else another was chosen meanwhile
@@ -109,7 +109,7 @@ async function chooseModel() {
     if (!current()) return;
     state.model = found;
   } catch (error) {
-    if (current()) tell(error);
+    if (current()) showError(error);
     return;
   }
   showModel(state.model);
@@ -132,7 +132,7 @@ async function giveFile(file) {
   } catch (error) {
     if (!(error instanceof PointsProblem)) error = new PointsProblem(`${file.name} cannot be read: ${error.message}`);
     forgetResult();
-    tell(error);
+    showError(error);
   }
 }
 
@@ -143,7 +143,7 @@ async function giveText(text) {
     await run(state.given);
   } catch (error) {
     forgetResult();
-    tell(error);
+    showError(error);
   }
 }
 
@@ -163,11 +163,11 @@ async function run(points, missing = "error") {
   state.running?.abort();
   const running = (state.running = new AbortController());
   const { model } = state;
-  untell();
+  hideError();
   try {
     points.check(model);
     const sent = new Sent(points, model);
-    const found = await scoreAll(model, sent, { missing, signal: running.signal, told: showProgress });
+    const found = await scoreAll(model, sent, { missing, signal: running.signal, progress: showProgress });
     state.points = points;
     showResult(new Result(model, points, sent, found));
     return true;
@@ -177,7 +177,7 @@ async function run(points, missing = "error") {
       return false;
     }
     if (error.status !== 401) forgetResult();
-    tell(error, () => run(points, "null"));
+    showError(error, () => run(points, "null"));
     return false;
   } finally {
     if (state.running === running) {
@@ -241,7 +241,7 @@ function showResult(result) {
 }
 
 function originOf(result) {
-  if (Number.isNaN(result.bought)) return "The model has no threshold; this is the 95th percentile of the scores shown.";
+  if (Number.isNaN(result.ownThreshold)) return "The model has no threshold; this is the 95th percentile of the scores shown.";
   const rate = result.model.target_fpr;
   return rate === null ? "This is the model's own threshold." : `This is the model's own threshold, for a false-positive rate of ${percent(rate)}.`;
 }
@@ -275,13 +275,13 @@ function showSummary(result) {
 async function aimAt(event) {
   event.preventDefault();
   const { result } = state;
-  untell();
+  hideError();
   try {
     const share = Number($("fpr").value) / 100;
     const value = await thresholdFor(result.model, result.sent, share);
     if (state.result === result) moveThreshold(value, `This is the model's threshold for a false-positive rate of ${percent(share)}.`);
   } catch (error) {
-    tell(error);
+    showError(error);
   }
 }
 
@@ -296,7 +296,7 @@ $("key-show").addEventListener("click", () => {
 });
 $("forget-key").addEventListener("click", () => location.reload());
 $("model-select").addEventListener("change", chooseModel);
-$("problem-close").addEventListener("click", untell);
+$("problem-close").addEventListener("click", hideError);
 $("points-toggle").addEventListener("click", () => unfold($("points-body").hidden));
 $("cancel").addEventListener("click", () => state.running?.abort());
 $("fpr-form").addEventListener("submit", aimAt);

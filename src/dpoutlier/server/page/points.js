@@ -27,7 +27,7 @@ export class Points {
     for (let i = 1; i < starts.length; i++) {
       if (sizes[i] === 0 && width > 1) continue; // an empty line
       if (Math.max(sizes[i], 1) !== width) {
-        throw new PointsProblem(`Line ${lines[i]} of ${name} has ${many(sizes[i], "value")}, and the header names ${many(width, "column")}.`);
+        throw new PointsProblem(`Line ${lines[i]} of ${name} has ${many(sizes[i], "value")}, but the header names ${many(width, "column")}.`);
       }
       this.starts.push(starts[i]);
       this.ends.push(ends[i]);
@@ -57,7 +57,7 @@ export class Points {
       const wanted = model.features.length;
       const found = this.header.filter((name) => name !== model.person).length;
       if (found === wanted) return;
-      throw new PointsProblem(`${this.name} has ${many(found, "column")}. This model knows no names and takes exactly ${wanted}, in its order.`);
+      throw new PointsProblem(`${this.name} has ${many(found, "column")}. This model has no feature names. It needs exactly ${many(wanted, "column")}, in its order.`);
     }
     const names = model.features.map((feature) => feature.name);
     const doubled = names.find((name) => this.header.indexOf(name) !== this.header.lastIndexOf(name));
@@ -97,7 +97,7 @@ function inUtf8(bytes, name, remarks) {
   const wide = first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : null;
   if (wide === null && isUtf8(bytes)) return bytes;
   const encoding = wide ?? "windows-1252";
-  remarks.push(`${name} is not in UTF-8. It was read as ${wide === null ? "Windows-1252" : "UTF-16"}: look whether letters are right.`);
+  remarks.push(`${name} is not in UTF-8. It was read as ${wide === null ? "Windows-1252" : "UTF-16"}: check that all letters are correct.`);
   return encoder.encode(new TextDecoder(encoding).decode(bytes));
 }
 

@@ -7,7 +7,7 @@ export class Result {
     this.order = byScore(scores);
     this.rank = new Uint32Array(scores.length);
     this.order.forEach((row, place) => (this.rank[row] = place + 1));
-    this.bought = threshold;
+    this.ownThreshold = threshold;
     this.start = Number.isNaN(threshold) ? this.percentile(0.95) : threshold;
     this.threshold = this.start;
   }

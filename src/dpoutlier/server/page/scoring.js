@@ -21,13 +21,13 @@ export function cuts(sent, { rows, bytes }) {
 }
 
 /** Scores of all points, NaN where there is none; `outside` is 1 where a value lies outside the bounds. */
-export async function scoreAll(model, sent, { missing, signal, told }) {
+export async function scoreAll(model, sent, { missing, signal, progress }) {
   const scores = new Float64Array(sent.length);
   const outside = new Uint8Array(sent.length);
   let [threshold, release] = [NaN, null];
   const parts = cuts(sent, model.limits);
   for (const [first, last] of parts) {
-    told(first, sent.length, parts.length);
+    progress(first, sent.length, parts.length);
     const answer = await part(model, sent, first, last, { missing, signal, alone: parts.length === 1 });
     if (answer.n !== last - first) {
       throw new ServerProblem(`The server counted ${count(answer.n)} rows where this page counted ${count(last - first)}.`);
@@ -39,7 +39,7 @@ export async function scoreAll(model, sent, { missing, signal, told }) {
     outside.set(answer.outside_bounds.map(Number), first);
     [threshold, release] = [number(answer.threshold), answer.release];
   }
-  told(sent.length, sent.length, parts.length);
+  progress(sent.length, sent.length, parts.length);
   return { scores, outside, threshold, release };
 }
 

@@ -38,12 +38,12 @@ export function exact(value) {
 
 /** What the server says of a missing value, with the row counted from 1; `first` is the row that its point 0 is. */
 export function missingValue(message, first) {
-  const said = /^points have a missing value or (.*) in (.*), point (\d+) \(counted from 0\): (.*?)\. Remove or fill /s.exec(message);
+  const said = /^a point has a missing value or (.*) in (.*), point (\d+) \(counted from 0\): (.*?)\. Remove or fill /s.exec(message);
   if (said === null) return message;
   const [, what, feature, point, value] = said;
   const row = `Row ${count(first + Number(point) + 1)}`;
   const none = ["", "''", "None", "null", "nan"].includes(value);
-  return none ? `${row} has no value in ${feature}.` : `${row} has ${value} in ${feature}, which is ${what}.`;
+  return none ? `${row} has no value in ${feature}.` : `${row} has ${value} in ${feature}, which ${what.replace(/^a value that /, "")}.`;
 }
 
 /** A range of numbers in few figures: as many as keep its ends apart, and a `value` outside it outside. */
