@@ -169,8 +169,8 @@ def test_a_cells_noise_does_not_depend_on_its_count(noise, offset):
     """Occupied or not, few rows or many: the noisy count is the count plus the noise that the empty cell has."""
     ids, law = cell_ids(range(offset, offset + 3000)), DiscreteLaplace(Fraction(1, 2))
     counts = np.random.default_rng(0).integers(1, 10**6, 1500)
-    empty = KeyedCounts(ids[:0], counts[:0], bytes(32), bytes(16), law, noise=noise)
-    held = KeyedCounts(ids[::2], counts, bytes(32), bytes(16), law, noise=noise)
+    empty = KeyedCounts(ids[:0], counts[:0], bytes(32), bytes(16), law, sampler_version=noise)
+    held = KeyedCounts(ids[::2], counts, bytes(32), bytes(16), law, sampler_version=noise)
     difference = noisy_counts(held, ids) - noisy_counts(empty, ids)
     assert (difference[::2] == counts).all()
     assert not difference[1::2].any()

@@ -170,8 +170,8 @@ def test_both_samplers_have_the_same_law():
 def test_noise_too_wide_for_a_table_takes_the_first_sampler():
     wide = law_of(Fraction(1, 3000))
     assert not has_table(wide.rate)
-    assert release_keyed(NOTHING, wide, UnsafeSeededBytes(0)).noise == 1
-    assert release_keyed(NOTHING, law_of(1), UnsafeSeededBytes(0)).noise == 2
+    assert release_keyed(NOTHING, wide, UnsafeSeededBytes(0)).sampler_version == 1
+    assert release_keyed(NOTHING, law_of(1), UnsafeSeededBytes(0)).sampler_version == 2
     assert chi_square(dense_draws(wide, DRAWS), wide) > FALSE_ALARM
 
 

@@ -230,7 +230,7 @@ def test_keyed_scores_equal_the_definition_on_the_noise_of_each_cell(noise, grid
     """Noise asked for cell by cell, or many at once on a walk, is the same noise."""
     bins, points = grid
     partition = Grid(bins)
-    held = KeyedCounts(*occupied(bins, seed, 0.3), seed.to_bytes(32, "big"), bytes(16), LAW, noise=noise)
+    held = KeyedCounts(*occupied(bins, seed, 0.3), seed.to_bytes(32, "big"), bytes(16), LAW, sampler_version=noise)
     counts = noisy_counts(held, cell_ids(range(partition.n_cells))).astype(int)
     walks = NearestCells(**rule).walk(np.array(points, np.uint32), partition, held)
     for i, point in enumerate(points):
@@ -294,7 +294,7 @@ def test_cells_that_tie_by_the_million_are_walked_without_room_for_them():
 def test_any_chunk_size_and_thread_count_gives_the_same_scores(noise, monkeypatch):
     rng = np.random.default_rng(3)
     grid, points = Grid((6,) * 9), rng.integers(0, 2**32, (700, 9), dtype=np.uint32)
-    held = KeyedCounts(*occupied((6,) * 4, 0, 0.2), bytes(32), bytes(16), LAW, noise=noise)
+    held = KeyedCounts(*occupied((6,) * 4, 0, 0.2), bytes(32), bytes(16), LAW, sampler_version=noise)
     scorer = NearestCells(max_cells=500)
     expected = scorer.outlier_scores(points, grid, held)
     for size, jobs in ((64, 1), (64, 2), (65, 3), (4096, 1), (131, 7)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from collections.abc import Sequence
 
 from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
@@ -18,6 +19,9 @@ STEP = 0.2
 
 class Supervisor(Multiprocess):
     """Starts dead workers again, and kills those that hang."""
+
+    _known: Sequence[Process] = ()
+    """The workers when they were last looked after."""
 
     def init_processes(self) -> None:
         super().init_processes()

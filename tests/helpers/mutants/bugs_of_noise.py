@@ -231,7 +231,7 @@ BUGS = [
         name="sampler changed under an old keyed file",
         summary="A file of the first sampler is read with the second: other noise on the same counts, a second release.",
         function="KeyedCounts.table",
-        old="if self.noise == 1:\n    return exact",
+        old="if self.sampler_version == 1:\n    return exact",
         new="",
         caught_by="tests/noise/test_laplace.py::test_the_keyed_noise_of_each_version_is_frozen[1]",
     ),
