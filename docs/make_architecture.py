@@ -27,7 +27,8 @@ A folder may import from the folders below it, never from those above or beside 
 
 **Only `trusted` (red) sees reference rows**, as [its proof](../src/dpoutlier/trusted/PROOF.md) requires. {callers} may
 hand rows to it. No other folder can import it, directly or through another one. The grey folders are tools that it calls:
-they treat each row by itself and keep none.
+they treat each row by itself and keep none. Two parts are not private, and their names, warnings and guarantees say so:
+`as_in_paper` takes its bounds from the rows, and `KNN` keeps the rows.
 
 ## Where is it?
 
@@ -35,10 +36,11 @@ they treat each row by itself and keep none.
 |---|---|
 | Where is the noise drawn? | `noise/laplace.py` (`DiscreteLaplace.draw`), called by `trusted/release.py`. For keyed counts `kernels/counts.py`, from a secret key, when a cell is asked for |
 | Where are reference rows counted? | `trusted/counts.py`, or a query engine through `trusted/in_engine.py` |
+| Where are the other releases made? | `trusted/fit.py` makes all of them: private bounds with `trusted/quantiles.py`, the threshold with `scoring/threshold.py`. `trusted/people.py` limits the rows of each person first |
 | Where is a CSV file read? | `tables/csv.py`, for reference rows and for points, on the command line and in the server |
 | Where does a value become a position? | `features/lattice.py` defines it; `tables/rows.py` applies it to tables, `engines/expressions/positions.py` inside a query |
 | Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it, before `trusted/open.py` reads the first row |
-| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids |
+| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids (the paper's Algorithm 1: `kernels/walk.py`) |
 
 ## Where would it go?
 
@@ -46,8 +48,8 @@ they treat each row by itself and keep none.
 |---|---|
 | a detector | its file in `detectors/` and one line in `detectors/registry.py`. New cells or a new score: also a file and a line in `partitions/` or `scoring/` |
 | a noise | one file in `noise/`, with what `Noise` of `noise/mechanism.py` asks for, and one line in `noise/registry.py` |
-| an engine for lazy frames | one file in `engines/`, with a class of `engines/base.py`, and one line in `engines/registry.py` |
-| a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. Without `RequestKey` of `server/dependencies.py` it is open to everybody |
+| an engine for lazy frames | one file in `engines/`, with a `LocalEngine` or `ClusterEngine` of `engines/base.py`, and one line in `engines/registry.py` |
+| a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. What it depends on in `server/dependencies.py` says who may ask: `ModelToQuery` has a key and an entry in the audit log, `RequestKey` a key alone, nothing is open to everybody |
 | a version of the model file | one module in `model/file/` and one line in `model/file/versions.py` |
 | a command | its file in `cli/` and one line in `cli/app.py` |
 

@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -400,3 +401,28 @@ def test_files_that_vanish_or_cannot_be_loaded_are_reported_and_the_model_goes_o
         "unforeseen",
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "content", "value"),
+    [
+        (b'{"points": [[0.5, 1], [0.5, null]]}', "application/json", None),
+        (b'{"points": [[0.5, 1], [0.5, "x y"]]}', "application/json", "'x y'"),
+        (b"a,b\n0.5,1\n0.5,\n", "text/csv", None),
+        (b"a,b\n0.5,1\n0.5,abc\n", "text/csv", "'abc'"),
+    ],
+)
+def test_the_error_of_a_missing_value_has_fields(body, content, value, tmp_path):
+    rows = pd.DataFrame({"a": [0.5] * 9, "b": [0.2] * 9})
+    path = DPForest(1, features={"a": (0, 1), "b": (0, 1)}, n_trees=2, depth=2).fit(rows).save(tmp_path / "m")
+    status, _, answer = call(
+        loaded_app(models=(("m", str(path)),)),
+        "POST",
+        "/v1/models/m/score",
+        headers={"Content-Type": content},
+        body=body,
+    )
+    error = json.loads(answer)["error"]
+    assert (status, error.pop("code")) == (400, "missing-value")
+    assert "point 1 (counted from 0)" in error.pop("message")
+    assert error == {"row": 1, "column": "b", "value": value, "must": "a number"}

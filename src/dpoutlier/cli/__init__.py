@@ -1,1 +1,1 @@
-"""The command line: each command reads files, calls one function and prints. No logic of its own."""
+"""The command line: each command reads files, calls one function and prints."""

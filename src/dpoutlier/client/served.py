@@ -140,9 +140,7 @@ class ServedModel(ScoresPoints):
 
     def _features_of(self, X: Any) -> Any:
         """The table without the column that identifies people, which points may have."""
-        person = self.description.person
-        names = None if person is None else convert.column_names(X)
-        return X if names is None or person not in names else convert.without(X, str(person))
+        return convert.without_person(X, self.description.person)
 
     def _check_points(self, X: Any) -> Domain:
         """The check of a loaded model. If there are too many columns, the error also says what to do."""

@@ -1,4 +1,7 @@
-"""All kinds of counts, by the word for them in files: a new one is its own file in this folder and one line here."""
+"""All kinds of counts, by the word for them in files: a new one is its own file in this folder and one line here.
+
+``trusted/fit.py`` chooses the kind that a fit releases, and ``add.py`` says which kinds can be merged.
+"""
 
 from __future__ import annotations
 

@@ -302,9 +302,7 @@ class HoldsModel(ScoresPoints):
 
     def _features_of(self, X: Any) -> Any:
         """The table without the column that identifies people: points may have it, and do not need it."""
-        person = self.model_.guarantee.person if hasattr(self, "model_") else None
-        names = None if person is None else convert.column_names(X)
-        return X if names is None or person not in names else convert.without(X, str(person))
+        return convert.without_person(X, self.model_.guarantee.person if hasattr(self, "model_") else None)
 
     def _fitted_domain(self) -> Domain:
         return self.model_.domain

@@ -148,6 +148,11 @@ class Explanation:
         if not is_whole(point) or not 0 <= point < len(self):
             raise parameter_error("point", f"the number of a point, from 0 to {len(self) - 1}", point)
 
+    def _number_of(self, feature: str) -> int:
+        if feature not in self.features:
+            raise parameter_error("feature", f"one of {list(self.features)}", feature)
+        return self.features.index(feature)
+
     def ranking(self, point: int = 0) -> list[tuple[str, float, float]]:
         """Sort the features of one point by their contribution, the largest first.
 
@@ -266,11 +271,10 @@ class Explanation:
         bmi 20.0 30.0
         """
         name = self.ranking(point)[0][0] if feature is None else feature
-        if name not in self.features:
-            raise parameter_error("feature", f"one of {list(self.features)}", feature)
+        j = self._number_of(name)
         if self._cells is not None:
             return self._of_region(point, feature)
-        source, j = self._source, self.features.index(name)
+        source = self._source
         model, before = source.model, float(self.scores[point])
         other = nearest_alternative(
             source.positions[point], j, model.partition, model.counts, model.scorer, self.typical_score
@@ -320,13 +324,14 @@ class Explanation:
 
         Raises
         ------
-        ValueError
-            If there is no such feature.
+        InvalidParameterError
+            If there is no such point or feature.
         TypeError
             If the explanation was pickled, which drops the model: call ``explain`` again.
         """
+        self._check_point(point)
         source = self._source
-        return value_text(source.model.domain, self.features.index(feature), source.values[point], given)
+        return value_text(source.model.domain, self._number_of(feature), source.values[point], given)
 
     def to_table(
         self, point: int = 0, *, top: int = 10, name: str | None = None, given: Mapping[str, Any] | None = None
@@ -412,14 +417,14 @@ class Explanation:
 
         Raises
         ------
-        ValueError
-            If there is no such feature.
+        InvalidParameterError
+            If there is no such point or feature.
         TypeError
             If the explanation was pickled, which drops the model: call ``explain`` again.
         """
         if self._cells is not None:
             places = self.region(point)
-            place = None if places is None else places[self.features.index(feature)]
+            place = None if places is None else places[self._number_of(feature)]
             return ("" if place is None or not place.differs else place.text,)
         other = self.counterfactual(point, feature)
         if other is None or not other.changes:

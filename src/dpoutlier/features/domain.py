@@ -59,10 +59,7 @@ class Domain:
         if len(self.lower) > MAX_FEATURES:
             raise parameter_error("the number of features", f"at most {MAX_FEATURES}", len(self.lower))
         for name in self.names or ():
-            if not name.isprintable() or len(name) > LONGEST_NAME:
-                raise parameter_error(
-                    "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
-                )
+            check_feature_name(name)
         if self.names is not None and len(set(self.names)) < len(self.names):
             raise parameter_error("bounds", "given once for each feature", self.names)
         self._keep("labels", self.names or tuple(f"feature {j}" for j in range(len(self.lower))))
@@ -193,6 +190,13 @@ def axis_of(category: Category | None, *, missing: bool) -> Axis:
     if category.ordered:
         return Axis(len(category.names), missing=missing)
     return Axis(len(category.names) + missing, unordered=True)
+
+
+def check_feature_name(name: str) -> None:
+    if not name.isprintable() or len(name) > LONGEST_NAME:
+        raise parameter_error(
+            "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
+        )
 
 
 def check_range(label: str, lower: float, upper: float) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from dpoutlier._validate import parameter_error, shown
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.category import Category
-from dpoutlier.features.domain import LONGEST_NAME, check_range
+from dpoutlier.features.domain import check_feature_name, check_range
 from dpoutlier.features.private_bounds import PrivateBounds, number
 
 __all__ = ["read_features"]
@@ -81,10 +81,7 @@ def _declared(features: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     entries: dict[str, Any] = {}
     cells: list[str] = []
     for name, entry in features.items():
-        if not name.isprintable() or len(name) > LONGEST_NAME:
-            raise parameter_error(
-                "a feature's name", f"printable text of at most {LONGEST_NAME} characters", name[:LONGEST_NAME]
-            )
+        check_feature_name(name)
         own = dict(entry) if isinstance(entry, dict) else entry
         if isinstance(own, dict) and "missing" in own:
             policy = own.pop("missing")

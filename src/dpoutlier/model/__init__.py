@@ -1,1 +1,1 @@
-"""What a fit released, frozen: the model, its plan, privacy statement and file. Never a reference row."""
+"""The plan of a fit and what the fit released, frozen: the model, its privacy statement and file. Never a reference row."""

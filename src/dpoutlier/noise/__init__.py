@@ -1,1 +1,1 @@
-"""The noise: its exact law, its random bytes and how it is drawn. A law in, integers out; no rows, no counts."""
+"""How releases are randomised: exact laws of noise and choices, their random bytes, how they are drawn. No reference rows."""

@@ -241,4 +241,5 @@ class Guarantee:
         """
         if self.epsilon is None:
             return None
-        return self.epsilon * Fraction(sensitivity(neighbours).l1, sensitivity(self.neighbours).l1)
+        wanted = Neighbours(one_of(Neighbours, neighbours=neighbours))
+        return self.epsilon * Fraction(sensitivity(wanted).l1, sensitivity(self.neighbours).l1)

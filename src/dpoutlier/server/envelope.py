@@ -137,7 +137,7 @@ class Envelope:
         except Refusal as error:
             refusal = error.without_traceback()
             exchange.status = refusal.status
-        body = error_body(refusal.code, refusal.message)
+        body = error_body(refusal.code, refusal.message, refusal.place)
         headers = [JSON, (b"content-length", str(len(body)).encode()), *refusal.headers, *_own_headers(exchange)]
         await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

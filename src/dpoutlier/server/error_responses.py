@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic_core import to_json
 
@@ -36,9 +36,16 @@ CODES = {
 class Refusal(Exception):  # noqa: N818 - it is an answer
     """An error that becomes an answer."""
 
-    def __init__(self, code: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        *,
+        place: dict[str, Any] | None = None,
+    ) -> None:
         super().__init__(code)  # and not the message, which may hold a value
-        self.code, self.message, self.headers = code, message, headers
+        self.code, self.message, self.headers, self.place = code, message, headers, place
 
     @property
     def status(self) -> int:
@@ -56,5 +63,6 @@ def cut(value: object, most: int = SHOWN) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def error_body(code: str, message: str) -> bytes:
-    return to_json({"error": {"code": code, "message": message}})
+def error_body(code: str, message: str, place: dict[str, Any] | None = None) -> bytes:
+    """The same in JSON; ``place`` has the other fields of ``schemas.ErrorText``."""
+    return to_json({"error": {"code": code, "message": message, **(place or {})}})

@@ -91,10 +91,17 @@ def _numbers(values: Sequence[Any], domain: Domain, j: int) -> NDArray[np.float6
 
 def missing_value(points: Points, domain: Domain) -> Refusal:
     """The error for the first value that is missing where the model has no cell for it."""
-    j, row, n_missing, what = convert.first_missing(points.columns, domain)
+    j, row, n_missing, must = convert.first_missing(points.columns, domain)
+    value = points.value(row, j)
     return Refusal(
         "missing-value",
-        f"a point has a missing value or {what} in {domain.labels[j]}, point {row} (counted from 0): "
-        f"{cut(points.value(row, j))}. Remove or fill such points ({n_missing} in this column), or ask with missing=null, "
+        f"a point has a missing value or a value that is not {must} in {domain.labels[j]}, point {row} (counted from 0): "
+        f"{cut(value)}. Remove or fill such points ({n_missing} in this column), or ask with missing=null, "
         "which gives them no score.",
+        place={
+            "row": row,
+            "column": domain.labels[j],
+            "value": None if value in (None, "") or value != value else cut(value),  # noqa: PLR0124 - NaN
+            "must": must,
+        },
     )

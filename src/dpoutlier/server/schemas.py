@@ -151,6 +151,10 @@ class ErrorText(BaseModel):
 
     code: str
     message: str
+    row: int | None = Field(None, description="Of a missing value: its point, counted from 0.")
+    column: str | None = Field(None, description="Of a missing value: its feature.")
+    value: str | None = Field(None, description="What the point has there instead, cut to 80 characters.")
+    must: str | None = Field(None, description="What it must be.")
 
 
 class ErrorResponse(BaseModel):

@@ -44,6 +44,7 @@ __all__ = [
     "read_by_text",
     "values",
     "without",
+    "without_person",
 ]
 
 KERNEL_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
@@ -169,6 +170,12 @@ def without(table: Any, name: str) -> Any:
     return nw.to_native(_frame(table).drop(name))
 
 
+def without_person(table: Any, person: str | None) -> Any:
+    """The table without the column that identifies people, if it has one: points may have it, and do not need it."""
+    names = None if person is None else column_names(table)
+    return table if names is None or person not in names else without(table, str(person))
+
+
 def codes_of(table: Any, name: str, known: dict[str, int]) -> NDArray[np.int64]:
     """A number for each value of a column, -1 for those that are missing. ``known`` has the numbers so far, and takes new ones."""
 
@@ -215,12 +222,12 @@ def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: b
     ``first`` is the number of the table's first row; None if the table is a part of a larger one and nobody knows which. Only for a
     ``whole`` table, the message says how many values are missing.
     """
-    j, row, n_missing, what = first_missing(columns(table, domain), domain)
+    j, row, n_missing, must = first_missing(columns(table, domain), domain)
     label = domain.labels[j]
     place = "" if first is None else f", row {first + row} (counted from 0)"
     many = f" ({n_missing} in this column)" if whole else ""
     return PointsError(
-        f"a point has a missing value or {what} in {label}{place}: {_original(table, row, j)!r}.",
+        f"a point has a missing value or a value that is not {must} in {label}{place}: {_original(table, row, j)!r}.",
         remedy=f"Input contains NaN or text: remove or fill such rows{many}, or fit with a cell for missing values "
         "(missing='cell').",
         code="missing-value",
@@ -230,17 +237,13 @@ def missing_value(table: Any, domain: Domain, first: int | None = 0, *, whole: b
 
 
 def first_missing(found: Sequence[NDArray[np.float64]], domain: Domain) -> tuple[int, int, int, str]:
-    """The first column that misses a value and has no cell for it: its number, the first such row, how many, and what is wrong."""
+    """The first column that lacks a value and has no cell for it: its number, the first such row, how many, what values must be."""
     for j, column in enumerate(found):
         missing = np.flatnonzero(np.isnan(column))
         if len(missing) and not domain.has_missing_cell(j):
             category = domain.category(j)
-            what = (
-                "a value that is not a number"
-                if category is None
-                else f"a value that is not one of the levels {', '.join(category.levels[:10])}"
-            )
-            return j, int(missing[0]), len(missing), what
+            must = "a number" if category is None else f"one of the levels {', '.join(category.levels[:10])}"
+            return j, int(missing[0]), len(missing), must
     raise AssertionError("no value is missing")
 
 

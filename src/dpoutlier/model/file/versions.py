@@ -1,4 +1,7 @@
-"""The versions of the format: a new one is its own module in this folder and one line here."""
+"""The versions of the format: a new one is its own module in this folder and one line here.
+
+Version 1 writes the parts of a model by their own ``to_json``: whoever changes one of these writes a new version.
+"""
 
 from typing import Any, Protocol
 

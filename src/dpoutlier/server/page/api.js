@@ -4,10 +4,9 @@ let key = null;
 
 /** What the server, or the way to it, refused; `status` is 0 if no answer came. */
 export class ServerProblem extends Error {
-  constructor(message, status = 0, code = "") {
+  constructor(message, status = 0, { code = "", row, column, value, must } = {}) {
     super(message);
-    this.status = status;
-    this.code = code;
+    Object.assign(this, { status, code, row, column, value, must });
   }
 }
 
@@ -38,7 +37,7 @@ async function request(path, options) {
 async function problemOf(answer) {
   try {
     const { error } = await answer.json();
-    return new ServerProblem(answer.status === 401 ? WRONG_KEY : error.message, answer.status, error.code);
+    return new ServerProblem(answer.status === 401 ? WRONG_KEY : error.message, answer.status, error);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     return new ServerProblem(`The server answered with status ${answer.status}, without a reason.`, answer.status);

@@ -51,7 +51,7 @@ export class ExplanationPanel {
     } catch (error) {
       if (error.name === "AbortError" || this.waiting !== waiting) return;
       const missing = error.code === "missing-value";
-      const words = missing ? `${missingValue(error.message, row)} Without it there is no score to explain.` : error.message;
+      const words = missing ? `${missingValue(error, row)} Without it there is no score to explain.` : error.message;
       this.body.replaceChildren(el("p", { className: "field-problem" }, words));
       if (error.status === 401) this.refused(error);
     }

@@ -50,11 +50,11 @@ async function part(model, sent, first, last, { missing, signal, alone }) {
     if (!(error instanceof ServerProblem) || error.status !== 400) throw error;
     if (error.code === "missing-value") {
       const remedy = `Fill or remove such rows, or press “${$("leave-unscored").textContent}”.`;
-      throw new ServerProblem(`${missingValue(error.message, first)} ${remedy}`, error.status, error.code);
+      throw new ServerProblem(`${missingValue(error, first)} ${remedy}`, error.status, error);
     }
     if (alone) throw error;
     const place = `In the part from row ${count(first + 1)} to ${count(last)}: `;
-    throw new ServerProblem(place + error.message, error.status, error.code);
+    throw new ServerProblem(place + error.message, error.status, error);
   }
 }
 

@@ -36,14 +36,10 @@ export function exact(value) {
   return Object.is(value, -0) ? "-0.0" : String(value);
 }
 
-/** What the server says of a missing value, with the row counted from 1; `first` is the row that its point 0 is. */
-export function missingValue(message, first) {
-  const said = /^a point has a missing value or (.*) in (.*), point (\d+) \(counted from 0\): (.*?)\. Remove or fill /s.exec(message);
-  if (said === null) return message;
-  const [, what, feature, point, value] = said;
-  const row = `Row ${count(first + Number(point) + 1)}`;
-  const none = ["", "''", "None", "null", "nan"].includes(value);
-  return none ? `${row} has no value in ${feature}.` : `${row} has ${value} in ${feature}, which ${what.replace(/^a value that /, "")}.`;
+/** What a point lacks, by the fields of the server's error, with the row counted from 1; `first` is the row of its point 0. */
+export function missingValue({ row, column, value, must }, first) {
+  const place = `Row ${count(first + row + 1)}`;
+  return value === null ? `${place} has no value in ${column}.` : `${place} has ${value} in ${column}, which is not ${must}.`;
 }
 
 /** A range of numbers in few figures: as many as keep its ends apart, and a `value` outside it outside. */
