@@ -98,20 +98,18 @@ def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order, trees):
 @pytest.mark.parametrize(
     "trees", [Trees(5, 4, 7, (1, 3, 4), 1), Trees(3, 2, 2, (3,), 0), Trees(6, 4, 6, (1, 3), 1, KINDS)], ids=repr
 )
-def test_coarser_counts_are_sums_over_one_feature(trees):
+def test_a_box_is_summed_over_one_feature(trees):
     """Against sums over all pairs of leaves whose boxes differ in that feature only, by points in each leaf."""
     rng = np.random.default_rng(0)
     counts = rng.integers(-5, 50, trees.n_cells)
     points = rng.integers(0, 2**32, (4000, trees.n_features), dtype=np.uint32)
     points[rng.random(points.shape) < 0.1] = 2**32 - 1  # the position of missing values
     leaves = trees.cells(points)[:, :, 1].astype(int)
-    members = list(trees.coarser(counts))
-    for t, (axes, member) in enumerate(zip(trees.leaf_axes, members, strict=True)):
+    for t, (axes, box) in enumerate(zip(trees.leaf_axes, trees.boxes(), strict=True)):
         first, last = trees.first[t], [*trees.first, trees.n_cells][t + 1]
-        assert member.cells == slice(first, last)
+        assert box.cells == slice(first, last)
         features = [axis.feature for axis in axes if len(axes) > 1]
-        assert member.n_sums == len(features)
-        for j, (found, merged) in zip(features, member.sums, strict=True):
+        for j, (found, merged) in zip(features, sums_of(box, counts), strict=True):
             for i in range(5):
                 moved = np.repeat(points[i : i + 1], 4000, axis=0)
                 moved[:, j] = points[:, j]  # anywhere in feature j
@@ -120,18 +118,20 @@ def test_coarser_counts_are_sums_over_one_feature(trees):
                 assert found[leaves[i, t] - first] == sum(counts[other] for other in others)
 
 
+def sums_of(box, counts):
+    """For each feature of a box: the sum for every cell, and over how many cells it runs."""
+    cube = counts[box.cells].reshape(box.shape)
+    for axes in box.axes:
+        sums = cube.sum(axis=axes, keepdims=True)
+        yield np.broadcast_to(sums, box.shape).reshape(-1), cube.size // sums.size
+
+
 @settings(deadline=None)
-@given(st.booleans().flatmap(lambda any_kind: forests(any_kind=any_kind)), st.integers(0, 2**32 - 1))
-def test_a_feature_is_left_out_by_adding_up_its_cells(trees, seed):
-    counts = np.random.default_rng(seed).integers(-5, 50, trees.n_cells)
-    merges = []
-    for cells, n_sums, sums in trees.coarser(counts):
-        own = counts[cells]
-        for found, merged in sums:
-            merges.append((merged, n_sums))
-            assert found.sum() == own.sum() * merged
-            assert len(found) == len(own)
-    assert sorted(merges) == sorted(trees.merges())
+@given(st.booleans().flatmap(lambda any_kind: forests(any_kind=any_kind)))
+def test_the_axes_of_a_box_are_those_of_its_features_and_no_others(trees):
+    for box, tree in zip(trees.boxes(), trees.grown, strict=True):
+        assert sorted(at for axes in box.axes for at in axes) == (list(range(len(box.shape))) if box.axes else [])
+        assert len(box.axes) == (len(tree.axes) if len(tree.axes) > 1 else 0)
 
 
 def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
@@ -141,8 +141,8 @@ def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
     counters = np.zeros(trees.n_cells, np.int64)
     trees.tally(rows, counters)
     leaf, (tree,) = trees.cells(rows)[:, 0, 1].astype(np.int64), trees.grown
-    (member,) = trees.coarser(counters)
-    for (found, merged), axis, other in zip(member.sums, tree.axes, tree.axes[::-1], strict=True):
+    (box,) = trees.boxes()
+    for (found, merged), axis, other in zip(sums_of(box, counters), tree.axes, tree.axes[::-1], strict=True):
         kept = np.unravel_index(leaf, tree.shape)[[digit.feature for digit in tree.digits].index(other.feature)]
         assert merged == axis.size
         assert (found[leaf] == np.bincount(kept)[kept]).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -15,8 +15,8 @@ from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to
 __all__ = [
     "MAX_CELLS",
     "Binned",
+    "Box",
     "CellIds",
-    "Coarser",
     "Partition",
     "absent_positions",
     "cell_ids",
@@ -29,14 +29,13 @@ CellIds = NDArray[np.uint64]
 MAX_CELLS = 2**128
 
 
-class Coarser(NamedTuple):
-    """The cells of one member of a partition, and their counts without each of its features in turn."""
+class Box(NamedTuple):
+    """Cells of a partition whose counts can be summed over one feature: in this shape, they are a box."""
 
     cells: slice
-    n_sums: int
-    sums: Iterator[tuple[NDArray[np.int64], int]]
-    """For each feature: the sum over each cell and all that differ from it in that feature only, and how many cells that are.
-    Made one at a time, since each is as large as the counts."""
+    shape: tuple[int, ...]
+    axes: tuple[tuple[int, ...], ...]
+    """For each feature, the axes of the box to sum over. Empty where there is only one: its sum would be the number of rows."""
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
@@ -93,11 +92,8 @@ class Binned:
     def n_features(self) -> int:
         return len(self.bins)
 
-    def merges(self) -> list[tuple[int, int]]:
+    def boxes(self) -> list[Box]:
         return []
-
-    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:  # noqa: ARG002 - nothing is left out
-        return iter(())
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
@@ -146,11 +142,8 @@ class Partition(Protocol):
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
 
-    def merges(self) -> list[tuple[int, int]]:
-        """For each sum of ``coarser``: how many cells are in it, and how many sums its member has. In any order."""
-
-    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
-        """For each member the counts without each of its features. May be empty."""
+    def boxes(self) -> list[Box]:
+        """Cells that differ in one feature only, so that a score may use their sums. May be empty."""
 
     def to_json(self) -> dict[str, Any]:
         """All public numbers that make this partition."""

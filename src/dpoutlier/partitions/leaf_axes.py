@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpoutlier.kernels.leaves import LeafArrays
+from dpoutlier.partitions.base import Box
 
 __all__ = ["Digit", "LeafAxis", "Tree", "kernel_arrays"]
 
@@ -67,17 +67,10 @@ class Tree(NamedTuple):
         """Which digits a feature sets."""
         return tuple(at for at, digit in enumerate(self.digits) if digit.feature == feature)
 
-    def merges(self) -> list[tuple[int, int]]:
-        """For each feature how many leaves become one without it, and how many features there are. None of a single feature."""
-        n = len(self.axes)  # what is left without the only one is the number of all rows
-        return [(len(axis.adds), n) for axis in self.axes] if n > 1 else []
-
-    def coarser(self, counts: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], int]]:
-        """For each of these features the count of each leaf without it, and how many leaves that adds up."""
-        shape, axes = self.shape, self.axes if len(self.axes) > 1 else ()
-        cube = counts.reshape(shape)
-        sums = (cube.sum(axis=self.digits_of(axis.feature), keepdims=True) for axis in axes)
-        return ((np.broadcast_to(each, shape).reshape(-1), cube.size // each.size) for each in sums)
+    def box(self, first: int) -> Box:
+        """Its leaves, numbered from ``first``."""
+        axes = tuple(self.digits_of(axis.feature) for axis in self.axes)
+        return Box(slice(first, first + self.n_leaves), self.shape, axes if len(axes) > 1 else ())
 
 
 def kernel_arrays(trees: Sequence[Tree]) -> LeafArrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -15,7 +15,7 @@ from dpoutlier._validate import is_whole, parameter_error, positive_int
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.partitions.base import CellIds, Coarser, ids_below_64_bits
+from dpoutlier.partitions.base import Box, CellIds, ids_below_64_bits
 from dpoutlier.partitions.grow import LEVELS_PER_FEATURE, grow
 from dpoutlier.partitions.leaf_axes import LeafAxis, Tree, kernel_arrays
 
@@ -154,13 +154,8 @@ class Trees:
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
 
-    def merges(self) -> list[tuple[int, int]]:
-        return [merge for tree in self.grown for merge in tree.merges()]
-
-    def coarser(self, counts: NDArray[np.int64]) -> Iterator[Coarser]:
-        for first, tree in zip(self.first.tolist(), self.grown, strict=True):
-            cells = slice(first, first + tree.n_leaves)
-            yield Coarser(cells, len(tree.merges()), tree.coarser(counts[cells]))
+    def boxes(self) -> list[Box]:
+        return [tree.box(first) for first, tree in zip(self.first.tolist(), self.grown, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -86,11 +86,12 @@ class LogCounts:
     def _terms_of(self, partition: Partition, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
         terms = self.logarithms(noisy, 1)
         if self.soft:
-            more = np.zeros_like(terms)
-            for cells, n_sums, sums in partition.coarser(noisy):
-                for counts, merged in sums:
-                    more[cells] += self.logarithms(counts, merged) // (2 * n_sums)
-            terms += more
+            for box in partition.boxes():
+                counts, out = noisy[box.cells].reshape(box.shape), terms[box.cells].reshape(box.shape)
+                for axes in box.axes:
+                    sums = counts.sum(axis=axes, keepdims=True)
+                    logarithms = self.logarithms(sums.reshape(-1), counts.size // sums.size)
+                    out += logarithms.reshape(sums.shape) // (2 * len(box.axes))
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
@@ -119,7 +120,9 @@ class LogCounts:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
         empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), merged)[0]))
         total = partition.cells_per_row * empty(1)
-        total += sum(empty(merged) // (2 * among) for merged, among in partition.merges()) if self.soft else 0
+        for box in partition.boxes() if self.soft else ():
+            merged = (math.prod(box.shape[at] for at in axes) for axes in box.axes)
+            total += sum(empty(cells) // (2 * len(box.axes)) for cells in merged)
         highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)
         if self.soft:
             return geometric_levels(highest, octaves=20, n=N_LEVELS)
