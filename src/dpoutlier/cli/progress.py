@@ -21,7 +21,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def say(text: str, style: str | None = None, *, stderr: bool = False) -> None:
-    """Print a text as it is: lines are not cut at the width of the terminal, and brackets are no markup."""
+    """Print a text as it is: lines are not cut at the width of the terminal, and brackets are not markup."""
     console(stderr=stderr).print(text, style=style, soft_wrap=True, markup=False)
 
 
