@@ -8,6 +8,9 @@ RIVALS := $(VENV)/.rivals
 FUZZER := $(VENV)/.fuzzer
 FUZZ_SECONDS ?= 10
 
+# Compiled modules are kept: without them each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo reproduce lint types contracts tests test slow audit epsilon mutants attacks entries fuzz bench dist constraints manual architecture format clean
 
