@@ -72,7 +72,7 @@ def test_marginals_by_hand():
 def test_a_tree_by_hand():
     """One tree of one cut: four rows left, none right. Going right loses log(4 / 6) - log(1/4 / 2 1/4)."""
     twin = Forest((0, 1), n_trees=1, depth=1, subspace=1).fit([[0.1, 0.1]] * 4)
-    j = int(twin.model_.partition.leaf_axes[0][0].feature)
+    j = int(twin.model_.partition.members[0].axes[0].feature)
     point = np.full((1, 2), 0.1)
     point[0, j] = 0.9
     found = twin.explain(point)

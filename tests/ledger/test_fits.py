@@ -279,18 +279,16 @@ def test_a_merge_has_no_receipt_of_its_own(ledger):
 def test_a_forged_receipt_in_a_model_file_is_refused(ledger, tmp_path, change):
     import zipfile
 
-    from dpoutlier.model.file.archive import sealed, write_archive
+    from dpoutlier.model.file.archive import SEAL, sealed, write_archive
     from dpoutlier.model.file.store import load_model
 
     path = KINDS["marginals"](ledger=ledger, dataset="patients").fit(FRAME).save(tmp_path / "model")
     with zipfile.ZipFile(path) as archive:
         manifest, arrays = read_archive(archive, path.stat().st_size)
-    content = {
-        key: value for key, value in manifest.items() if key not in {"format", "format_version", "arrays", "checksum"}
-    }
+    content = {key: value for key, value in manifest.items() if key not in SEAL}
     content["receipt"] = {**content["receipt"], **change}
     with (tmp_path / "forged.dpo").open("wb") as stream:
-        write_archive(stream, sealed(content, arrays), arrays, True)
+        write_archive(stream, sealed(content, arrays, manifest["format_version"]), arrays, True)
     with pytest.raises(ModelFileError):
         load_model(tmp_path / "forged.dpo")
 

@@ -19,12 +19,12 @@ def mixed(axes, *numbers):
 
 def features_of_levels(trees: Trees):
     """For each tree over plain features, the feature that each of its levels cuts."""
-    return [[digit.feature for digit in tree.digits] for tree in trees.grown]
+    return [[digit.feature for digit in tree.digits] for tree in trees.members]
 
 
 def cuts_of_nodes(trees: Trees, t: int) -> list[int]:
     """The cut at each node of a tree over plain features, in heap order; entry 0 is none."""
-    tree, levels = trees.grown[t], features_of_levels(trees)[t]
+    tree, levels = trees.members[t], features_of_levels(trees)[t]
     cuts, found = {axis.feature: axis.cuts for axis in tree.axes}, [0]
     for node in range(1, 2 ** len(levels)):
         level, own, k = node.bit_length() - 1, 0, 1
@@ -41,14 +41,19 @@ def cuts_of_nodes(trees: Trees, t: int) -> list[int]:
 def digest(trees: Trees) -> str:
     """As it was made when trees were first frozen: of plain features node by node, else of cells feature by feature."""
     if trees.axes:
-        axes = [[(axis.feature, axis.size, axis.cuts, axis.cells) for axis in tree.axes] for tree in trees.grown]
+        axes = [[(axis.feature, axis.size, axis.cuts, axis.cells) for axis in tree.axes] for tree in trees.members]
         return hashlib.sha256(json.dumps(axes, default=list).encode()).hexdigest()
     feature = np.zeros((trees.n_trees, max(trees.depths)), "<i8")
     for t, levels in enumerate(features_of_levels(trees)):
         feature[t, : len(levels)] = levels
     cuts = [cut for t in range(trees.n_trees) for cut in cuts_of_nodes(trees, t)]
     hasher = hashlib.sha256()
-    for array, dtype in ((trees.first, "<i8"), (trees.depths, "<i8"), (feature, "<i8"), (cuts, "<u4")):
+    for array, dtype in (
+        ([tree.first for tree in trees.members], "<i8"),
+        (trees.depths, "<i8"),
+        (feature, "<i8"),
+        (cuts, "<u4"),
+    ):
         hasher.update(np.ascontiguousarray(array, dtype).tobytes())
     return hasher.hexdigest()
 
@@ -57,8 +62,8 @@ def digest_of_cells(trees: Trees) -> str:
     """Digest of the cells of points, with what each feature adds to a leaf's number."""
     points = np.random.default_rng(0).integers(0, 2**32, (300, trees.n_features), dtype=np.uint32)
     points[:2] = [[0], [2**32 - 1]]
-    axes = [[(axis.feature, axis.levels, axis.cuts, axis.add) for axis in tree] for tree in trees.leaf_axes]
-    content = json.dumps([trees.first.tolist(), axes, trees.cells(points)[:, :, 1].tolist()])
+    axes = [[(axis.feature, axis.levels, axis.cuts, axis.add) for axis in tree.axes] for tree in trees.members]
+    content = json.dumps([[tree.first for tree in trees.members], axes, trees.cells(points)[:, :, 1].tolist()])
     return hashlib.sha256(content.encode()).hexdigest()
 
 
@@ -123,7 +128,7 @@ def test_cuts_lie_in_the_middle_third_and_levels_run_through_all_features():
 def test_a_tree_is_a_small_grid():
     """A feature's cuts do not depend on the other features: each tree has at most 2**levels - 1 of them for each feature."""
     trees = Trees(n_features=8, n_trees=6, depth=11, seed=2)
-    for tree, levels in zip(trees.grown, features_of_levels(trees)):
+    for tree, levels in zip(trees.members, features_of_levels(trees)):
         assert {axis.feature for axis in tree.axes} == set(levels)
         for axis in tree.axes:
             assert len(set(axis.cuts)) == 2 ** levels.count(axis.feature) - 1
@@ -149,16 +154,16 @@ def test_other_seeds_are_other_trees():
 def test_no_leaf_is_empty_for_want_of_a_level():
     """Levels are dealt out so that every cell has some, unlike cuts at random places."""
     trees = mixed((Axis(3, unordered=True), Axis(5), Axis(7, unordered=True)), 8, 9, (3,))
-    for tree in trees.grown:
+    for tree in trees.members:
         for axis in tree.axes:
             assert set(axis.cells) == set(range(axis.size))
 
 
 def test_each_tree_puts_unordered_levels_together_in_its_own_way():
     trees = mixed((Axis(20, unordered=True), Axis()), 10, 2, (2,), 5)
-    found = {axis.cells for tree in trees.grown for axis in tree.axes if axis.cells}
+    found = {axis.cells for tree in trees.members for axis in tree.axes if axis.cells}
     assert len(found) == 10
     ordered = mixed((Axis(20), Axis()), 10, 2, (2,), 5)
-    for tree in ordered.grown:
+    for tree in ordered.members:
         for axis in tree.axes:
             assert list(axis.cells) == sorted(axis.cells)

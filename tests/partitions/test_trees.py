@@ -36,7 +36,7 @@ def forests(draw, *, any_kind: bool):
 @st.composite
 def points_of(draw, trees: Trees):
     """Points anywhere, at cuts and beside them."""
-    cuts = [cut for tree in trees.leaf_axes for axis in tree for cut in axis.cuts] or [0]
+    cuts = [cut for tree in trees.members for axis in tree.axes for cut in axis.cuts] or [0]
     edge = st.sampled_from(cuts).flatmap(lambda cut: st.integers(-1, 1).map(lambda off: cut + off))
     coordinate = st.one_of(edge, st.integers(0, 2**32 - 1), st.sampled_from([0, 2**32 - 1]))
     coordinate = coordinate.map(lambda p: min(max(p, 0), 2**32 - 1))
@@ -98,40 +98,38 @@ def test_tallies_and_sums_of_terms_are_those_of_the_leaves(n, order, trees):
 @pytest.mark.parametrize(
     "trees", [Trees(5, 4, 7, (1, 3, 4), 1), Trees(3, 2, 2, (3,), 0), Trees(6, 4, 6, (1, 3), 1, KINDS)], ids=repr
 )
-def test_a_box_is_summed_over_one_feature(trees):
+def test_leaves_are_summed_over_one_feature(trees):
     """Against sums over all pairs of leaves whose boxes differ in that feature only, by points in each leaf."""
     rng = np.random.default_rng(0)
     counts = rng.integers(-5, 50, trees.n_cells)
     points = rng.integers(0, 2**32, (4000, trees.n_features), dtype=np.uint32)
     points[rng.random(points.shape) < 0.1] = 2**32 - 1  # the position of missing values
     leaves = trees.cells(points)[:, :, 1].astype(int)
-    for t, (axes, box) in enumerate(zip(trees.leaf_axes, trees.boxes(), strict=True)):
-        first, last = trees.first[t], [*trees.first, trees.n_cells][t + 1]
-        assert box.cells == slice(first, last)
-        features = [axis.feature for axis in axes if len(axes) > 1]
-        for j, (found, merged) in zip(features, sums_of(box, counts), strict=True):
+    for t, tree in enumerate(trees.members):
+        features = [axis.feature for axis in tree.axes if len(tree.axes) > 1]
+        for j, (found, merged) in zip(features, sums_of(tree, counts), strict=True):
             for i in range(5):
                 moved = np.repeat(points[i : i + 1], 4000, axis=0)
                 moved[:, j] = points[:, j]  # anywhere in feature j
                 others = set(trees.cells(moved)[:, t, 1].astype(int).tolist())
                 assert len(others) == merged
-                assert found[leaves[i, t] - first] == sum(counts[other] for other in others)
+                assert found[leaves[i, t] - tree.first] == sum(counts[other] for other in others)
 
 
-def sums_of(box, counts):
-    """For each feature of a box: the sum for every cell, and over how many cells it runs."""
-    cube = counts[box.cells].reshape(box.shape)
-    for axes in box.axes:
+def sums_of(tree, counts):
+    """For each feature of a tree: the sum for every cell, and over how many cells it runs."""
+    cube = counts[tree.cells].reshape(tree.shape)
+    for axes in tree.sums:
         sums = cube.sum(axis=axes, keepdims=True)
-        yield np.broadcast_to(sums, box.shape).reshape(-1), cube.size // sums.size
+        yield np.broadcast_to(sums, tree.shape).reshape(-1), cube.size // sums.size
 
 
 @settings(deadline=None)
 @given(st.booleans().flatmap(lambda any_kind: forests(any_kind=any_kind)))
-def test_the_axes_of_a_box_are_those_of_its_features_and_no_others(trees):
-    for box, tree in zip(trees.boxes(), trees.grown, strict=True):
-        assert sorted(at for axes in box.axes for at in axes) == (list(range(len(box.shape))) if box.axes else [])
-        assert len(box.axes) == (len(tree.axes) if len(tree.axes) > 1 else 0)
+def test_sums_run_over_the_digits_of_each_feature_and_no_others(trees):
+    for tree in trees.members:
+        assert sorted(at for axes in tree.sums for at in axes) == (list(range(len(tree.shape))) if tree.sums else [])
+        assert len(tree.sums) == (len(tree.axes) if len(tree.axes) > 1 else 0)
 
 
 def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
@@ -140,9 +138,8 @@ def test_a_sum_without_a_feature_runs_over_the_rows_that_differ_in_it_alone():
     rows = rng.integers(0, 2**32, (500, 2), dtype=np.uint32)
     counters = np.zeros(trees.n_cells, np.int64)
     trees.tally(rows, counters)
-    leaf, (tree,) = trees.cells(rows)[:, 0, 1].astype(np.int64), trees.grown
-    (box,) = trees.boxes()
-    for (found, merged), axis, other in zip(sums_of(box, counters), tree.axes, tree.axes[::-1], strict=True):
+    leaf, (tree,) = trees.cells(rows)[:, 0, 1].astype(np.int64), trees.members
+    for (found, merged), axis, other in zip(sums_of(tree, counters), tree.axes, tree.axes[::-1], strict=True):
         kept = np.unravel_index(leaf, tree.shape)[[digit.feature for digit in tree.digits].index(other.feature)]
         assert merged == axis.size
         assert (found[leaf] == np.bincount(kept)[kept]).all()
@@ -153,7 +150,7 @@ def test_a_row_lies_in_one_leaf_of_each_tree():
     assert trees.cells_per_row == 6
     leaves = trees.cells(np.random.default_rng(0).integers(0, 2**32, (200, 4), dtype=np.uint32))[:, :, 1]
     first = np.cumsum([0, *(2**depth for depth in trees.depths)])
-    assert trees.first.tolist() == first[:-1].tolist()
+    assert [tree.first for tree in trees.members] == first[:-1].tolist()
     assert trees.n_cells == first[-1]
     for t in range(6):
         assert (leaves[:, t] >= first[t]).all()
@@ -231,5 +228,5 @@ def test_trees_are_grown_once_for_a_forest(monkeypatch):
     monkeypatch.setattr(trees_module, "grow", lambda *given, **more: grown.append(given) or grow(*given, **more))
     forests = [Trees(3, 2, 4, (2,), seed) for seed in range(1000, 1040)]
     for _ in range(3):
-        assert all(len(forest.leaf_axes) == 2 for forest in forests)
+        assert all(len(forest.members) == 2 for forest in forests)
     assert len(grown) == len(forests)

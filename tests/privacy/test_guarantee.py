@@ -1,5 +1,6 @@
 """Epsilon as written, the sensitivity, and the statement."""
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import pytest
 
 from dpoutlier import DPGridKNN, GridKNN, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
+from dpoutlier.model.release import release_id
 from dpoutlier.privacy.guarantee import Guarantee, Neighbours, as_epsilon, sensitivity
 
 
@@ -112,6 +114,23 @@ def test_an_impossible_guarantee_is_refused(arguments):
 def statement_of(**arguments):
     detector = DPGridKNN(**{"epsilon": 0.5, "features": {"age": (0, 120), "bmi": (10, 80)}, "bins": 4, **arguments})
     return detector.fit(np.zeros((3, 2))).privacy_statement()
+
+
+def test_with_a_delta_epsilon_is_known_in_the_relation_of_the_guarantee_alone():
+    """Noise of epsilon 1 under replace-one, at a delta, may cost more than half of that where a row comes or goes."""
+    guarantee = Guarantee(Fraction(1), "replace-one", delta=Fraction(1, 10**6))
+    assert guarantee.epsilon_for("replace-one") == 1
+    assert guarantee.epsilon_for("add-or-remove-one") is None
+
+
+def test_a_delta_is_in_the_statement_and_in_the_id_of_the_release():
+    model = DPGridKNN(1, features=(0, 1), bins=2).fit(np.zeros((5, 1))).model_
+    other = replace(model, guarantee=replace(model.guarantee, delta=Fraction(1, 10**6)))
+    assert "at most exp(1) (relation" in " ".join(str(model.privacy_statement()).split())
+    statement = other.privacy_statement()
+    assert "at most exp(1), plus 1/1000000 (relation" in " ".join(str(statement).split())
+    assert (statement.epsilon_add_or_remove_one, statement.epsilon_replace_one) == ("1", "none")
+    assert release_id(model) != release_id(other)
 
 
 def test_the_statement_says_what_an_officer_must_know():

@@ -18,8 +18,6 @@ from dpoutlier.explain.segment import Segment
 from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.partitions.base import Partition
-from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.trees import Trees
 from dpoutlier.scoring.base import Scorer
 
 __all__ = ["Alternative", "nearest_alternative", "pieces"]
@@ -82,21 +80,15 @@ def _distance(p: int, part: Segment, axis: Axis) -> Fraction:
 def pieces(partition: Partition, j: int) -> tuple[list[Segment], NDArray[np.uint32]]:
     """The segments of feature j that no cell of the partition cuts, in order, and a position in each."""
     axis = each_axis(partition.axes, partition.n_features)[j]
-    if axis.levels or isinstance(partition, Margins):
-        bins = partition.bins[j] if isinstance(partition, Margins) else axis.levels
-        edges = [Fraction(i, bins) for i in range(bins + 1)]
+    if axis.levels:
+        edges = {Fraction(i, axis.levels) for i in range(axis.levels + 1)}
     else:
-        cuts = {cut for cut in _cuts(partition, j) if 0 < cut < POSITIONS - axis.missing}
-        edges = [Fraction(cut, POSITIONS) for cut in sorted({0, *cuts, POSITIONS})]
-    found = [Segment(low, high) for low, high in pairwise(edges)]
+        of_feature = (own.edges for member in partition.members for own in member.axes if own.feature == j)
+        most = Fraction(POSITIONS - axis.missing, POSITIONS)
+        edges = {Fraction(0), Fraction(1), *(edge for edge in set().union(*of_feature) if 0 < edge < most)}
+    found = [Segment(low, high) for low, high in pairwise(sorted(edges))]
     places = [int((part.low + part.high) / 2 * POSITIONS) for part in found]
     if axis.missing:
         found.append(Segment(Fraction(1), Fraction(1), missing=True))
         places.append(MISSING)
     return found, np.array(places, np.uint32)
-
-
-def _cuts(partition: Partition, j: int) -> list[int]:
-    if not isinstance(partition, Trees):
-        raise TypeError(f"a {partition.name} has no cuts of single features.")
-    return [cut for tree in partition.leaf_axes for axis in tree if axis.feature == j for cut in axis.cuts]

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.partitions.base import Partition
-from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.trees import Trees
+from dpoutlier.partitions.members import Member
 from dpoutlier.scoring.log_counts import BEND, UNIT, LogCounts
 from dpoutlier.tables.rows import Positions
 
@@ -40,7 +39,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class _Levels:
-    """One member of a partition, level by level: a tree, a tree without one of its features, or a feature's histogram."""
+    """One member of a partition, level by level, as it is or without one of its features."""
 
     weight: float
     """Weight of the member's logarithm in the score."""
@@ -70,12 +69,12 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
     parts = np.zeros((len(positions), partition.n_features))
     empty, used = np.zeros_like(parts), np.zeros(partition.n_features)
     typical = 0.0
-    for t in range(partition.cells_per_row):
-        for member in _members(partition, t, rows, cells[:, t], scorer):
-            for level, j in enumerate(member.features):
-                parts[:, j] += member.weight * (member.falls(level) - member.mean_fall(level))
-            typical -= member.weight * float(member.shares @ member.logs[-1])
-        own = _features(partition, t)
+    for t, member in enumerate(partition.members):
+        for levels in _in_levels(member, rows, cells[:, t], scorer):
+            for level, j in enumerate(levels.features):
+                parts[:, j] += levels.weight * (levels.falls(level) - levels.mean_fall(level))
+            typical -= levels.weight * float(levels.shares @ levels.logs[-1])
+        own = member.features
         used[own] += 1
         empty[:, own] += (rows[cells[:, t]] <= floor)[:, None]
     with np.errstate(invalid="ignore"):
@@ -84,33 +83,19 @@ def contributions(positions: Positions, partition: Partition, counts: NoisyCount
     return Contributions(parts / n, shares, typical / n)
 
 
-def _features(partition: Partition, t: int) -> NDArray[np.int64]:
-    """The features that the t-th cell of a point looks at."""
-    if isinstance(partition, Trees):
-        return np.unique([axis.feature for axis in partition.leaf_axes[t]]).astype(np.int64)
-    return np.array([t], np.int64)
-
-
-def _members(
-    partition: Partition, t: int, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
+def _in_levels(
+    member: Member, rows: NDArray[np.float64], cells: NDArray[np.int64], scorer: LogCounts
 ) -> Iterator[_Levels]:
-    if isinstance(partition, Margins):
-        first, size = int(partition.first[t]), partition.sizes[t]
-        histogram = rows[first : first + size]
-        yield _levels(histogram, np.array([t], np.int64), [cells * 0, cells - first], 1.0, 1, scorer)
-        return
-    if not isinstance(partition, Trees):
-        raise TypeError(f"a {partition.name} has no parts to explain a score by.")
-    tree, first, own = partition.grown[t], int(partition.first[t]), _features(partition, t)
-    features = np.array([digit.feature for digit in tree.digits], np.int64)
-    cube = rows[first : first + tree.n_leaves].reshape(tree.shape)
-    places = np.unravel_index(cells - first, tree.shape) if tree.shape else ()
-    for left_out in (None, *(own.tolist() if scorer.soft and len(own) > 1 else ())):
+    own, shape = member.features, member.shape
+    features = np.array([digit.feature for digit in member.digits], np.int64)
+    cube = rows[member.cells].reshape(shape)
+    places = np.unravel_index(cells - member.first, shape) if shape else ()
+    for left_out in (None, *(own if scorer.soft and len(own) > 1 else ())):
         kept = np.flatnonzero(features != left_out) if left_out is not None else np.arange(len(features))
-        merged = cube if left_out is None else cube.sum(axis=tree.digits_of(left_out))
+        merged = cube if left_out is None else cube.sum(axis=member.digits_of(left_out))
         nodes = [cells * 0]
         for level in kept.tolist():
-            nodes.append(tree.shape[level] * nodes[-1] + places[level])
+            nodes.append(shape[level] * nodes[-1] + places[level])
         weight = 1.0 if left_out is None else 1 / (2 * len(own))
         yield _levels(merged, features[kept], nodes, weight, cube.size // merged.size, scorer)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Any
 
 from dpoutlier.model.model import Model
+from dpoutlier.privacy.guarantee import Charge
 
 __all__ = ["release_id", "release_of"]
 
@@ -33,10 +35,9 @@ def release_id(model: Model) -> str:
         "epsilon": str(model.guarantee.epsilon),
         "neighbours": model.guarantee.neighbours.value,
         "rows_per_person": model.guarantee.rows_per_person,
-        "charges": [
-            [charge.purpose, str(charge.epsilon), charge.sensitivity.l1, str(charge.rate)] for charge in model.charges
-        ],
+        "charges": [_charge(charge) for charge in model.charges],
         "n_hint": model.n_rows_hint,
+        **({"delta": str(model.guarantee.delta)} if model.guarantee.delta else {}),
     }
     released = dict(model.counts.arrays())
     if model.score_histogram is not None:
@@ -46,6 +47,13 @@ def release_id(model: Model) -> str:
         digest.update(f"\n{name} {array.dtype.str[1:]} {array.shape}\n".encode())
         digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
     return digest.hexdigest()
+
+
+def _charge(charge: Charge) -> list[Any]:
+    """A charge in four entries, and whatever else a file says of its mechanism."""
+    known = {"purpose", "epsilon", "sensitivity", "rate"}
+    more = sorted((key, value) for key, value in charge.to_json().items() if key not in known)
+    return [charge.purpose, str(charge.epsilon), charge.sensitivity.l1, str(charge.rate), *more]
 
 
 def release_of(model: Model) -> str:

@@ -97,7 +97,7 @@ class PrivacyStatement:
     epsilon_replace_one : str
         Privacy loss under 'replace-one'.
     delta : str
-        '0' for a private fit: pure differential privacy.
+        Total delta. '0' means pure differential privacy.
     mechanism : str
         The noise.
     counts : str

@@ -14,9 +14,11 @@ def page_of(s: Any) -> list[str]:
     if s.private:
         one = s.unit.split(",")[0]
         change = f"Replacing {one} in" if s.neighbours == "replace-one" else f"Adding {one} to, or removing it from,"
+        more = "" if s.delta == "0" else f", plus {s.delta}"
+        computed = ", computational; time: see remarks" if s.counts == "keyed" else ""
         promise = (
-            f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}) "
-            f"(relation: {s.neighbours}, delta = {s.delta}{', computational; time: see remarks' if s.counts == 'keyed' else ''})."
+            f"{change} the reference data changes the probability of any outcome by a factor of at most exp({s.epsilon}){more} "
+            f"(relation: {s.neighbours}, delta = {s.delta}{computed})."
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from dpoutlier._validate import parameter_error
 from dpoutlier.noise.mechanism import Cost, Mechanism, Noise, Sensitivity
@@ -12,18 +12,18 @@ __all__ = ["mechanism_from_json", "mechanism_to_json", "noise_costing"]
 
 
 class Registered(NamedTuple):
-    """A mechanism: its name in files, its module and class, and whether fits add it to counts, under which guarantees."""
+    """A mechanism: its name in files, its module and class, and the guarantees whose noise it is."""
 
     name: str
     module: str
     class_name: str
-    noise_if_pure: bool | None
-    """True: the noise of pure guarantees (delta = 0); False: of those with a delta; None: no noise."""
+    noise_of: Literal["pure", "approximate"] | None = None
+    """Guarantees without or with a delta; None: it adds no noise."""
 
 
 _REGISTERED = (
-    Registered("discrete-laplace", "dpoutlier.noise.laplace", "DiscreteLaplace", noise_if_pure=True),
-    Registered("permute-and-flip", "dpoutlier.noise.permute_and_flip", "PermuteAndFlip", noise_if_pure=None),
+    Registered("discrete-laplace", "dpoutlier.noise.laplace", "DiscreteLaplace", noise_of="pure"),
+    Registered("permute-and-flip", "dpoutlier.noise.permute_and_flip", "PermuteAndFlip"),
 )
 
 _UNNAMED = {"bounds": "permute-and-flip"}
@@ -37,8 +37,9 @@ def _class_of(one: Registered) -> Any:
 
 def noise_costing(cost: Cost, sensitivity: Sensitivity) -> Noise:
     """The noise that makes a release of this sensitivity cost at most so much."""
+    wanted = "approximate" if cost.delta else "pure"
     for one in _REGISTERED:
-        if one.noise_if_pure is (cost.delta == 0):
+        if one.noise_of == wanted:
             noise: Noise = _class_of(one).costing(cost, sensitivity)
             return noise
     raise parameter_error("delta", "0", cost.delta, "All noise that this version has is pure.")

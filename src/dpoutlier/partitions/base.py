@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import parameter_error, positive_int
 from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
+from dpoutlier.partitions.members import Member
 
 __all__ = [
     "MAX_CELLS",
     "Binned",
-    "Box",
     "CellIds",
     "Partition",
     "absent_positions",
@@ -27,15 +27,6 @@ CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
 
 MAX_CELLS = 2**128
-
-
-class Box(NamedTuple):
-    """Cells of a partition whose counts can be summed over one feature: in this shape, they are a box."""
-
-    cells: slice
-    shape: tuple[int, ...]
-    axes: tuple[tuple[int, ...], ...]
-    """For each feature, the axes of the box to sum over. Empty where there is only one: its sum would be the number of rows."""
 
 
 def absent_positions(axes: Sequence[Axis]) -> NDArray[np.uint64]:
@@ -92,9 +83,6 @@ class Binned:
     def n_features(self) -> int:
         return len(self.bins)
 
-    def boxes(self) -> list[Box]:
-        return []
-
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "bins": list(self.bins), **axes_to_json(self.axes)}
 
@@ -142,8 +130,12 @@ class Partition(Protocol):
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         """Add to ``out``, for each row, the terms of its cells; ``terms`` has one for every cell."""
 
-    def boxes(self) -> list[Box]:
-        """Cells that differ in one feature only, so that a score may use their sums. May be empty."""
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The small grids that its cells make up, one for each of ``cells_per_row``, in the order of their cells.
+
+        None for ``Grid``, whose scores walk from cell to cell.
+        """
 
     def to_json(self) -> dict[str, Any]:
         """All public numbers that make this partition."""

@@ -19,6 +19,7 @@ from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
 from dpoutlier.partitions.base import MAX_CELLS, Binned, CellIds, absent_positions
+from dpoutlier.partitions.members import Member
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -39,6 +40,7 @@ class Grid(Binned):
     name: ClassVar[str] = "grid"
     detail: ClassVar[str] = ""
     cells_per_row: ClassVar[int] = 1
+    members: ClassVar[tuple[Member, ...]] = ()
     most_bins: ClassVar[int] = MAX_BINS
 
     def __post_init__(self) -> None:

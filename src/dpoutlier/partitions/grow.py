@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier.features.axes import MISSING, Axis
 from dpoutlier.features.lattice import POSITIONS, first_position
 from dpoutlier.kernels.siphash import stream_of_words
-from dpoutlier.partitions.leaf_axes import Digit, LeafAxis, Tree
+from dpoutlier.partitions.members import CutAxis, Digit, Member, numbered
 
 __all__ = ["LEVELS_PER_FEATURE", "grow"]
 
@@ -25,10 +25,10 @@ ORDER on); the cuts of a tree's feature (from CUTS on); the order in which cuts 
 _PERSON = b"dpoutlier trees1"
 
 
-def grow(axes: Sequence[Axis], sizes: Sequence[int], depth: int, seed: int, *, by_level: bool) -> tuple[Tree, ...]:
+def grow(axes: Sequence[Axis], sizes: Sequence[int], depth: int, seed: int, *, by_level: bool) -> tuple[Member, ...]:
     """Trees of so many features each. ``by_level``: leaf numbers have a digit for each level, not one for each feature."""
     key = _public_key(seed)
-    return tuple(
+    return numbered(
         _tree(key, t, hand.tolist(), axes, depth, by_level=by_level)
         for t, hand in enumerate(_deal(key, sizes, len(axes)))
     )
@@ -69,7 +69,7 @@ def _deal(key: NDArray[np.uint64], sizes: Sequence[int], n_features: int) -> lis
 
 def _tree(
     key: NDArray[np.uint64], t: int, hand: list[int], axes: Sequence[Axis], depth: int, *, by_level: bool
-) -> Tree:
+) -> Member:
     """Tree number t, over the features that it was dealt."""
     levels = _levels(key, t, depth, [_most_cuts(axes[j]) for j in hand])
     own = {i: _cells(key, t, i, axes[j], levels.count(i)) for i, j in enumerate(hand) if i in levels or axes[j].missing}
@@ -79,8 +79,8 @@ def _tree(
     made = []
     for i, cells in own.items():
         digits = [digit for place, *digit in zip(places, sizes, strides, strict=True) if place == i]
-        made.append(LeafAxis(hand[i], cells.cuts, cells.cells, _adds(digits)))
-    return Tree(tuple(made), tuple(Digit(hand[i], size) for i, size in zip(places, sizes, strict=True)))
+        made.append(CutAxis(hand[i], cells.cuts, cells.cells, _adds(digits)))
+    return Member(tuple(made), tuple(Digit(hand[i], size) for i, size in zip(places, sizes, strict=True)))
 
 
 def _most_cuts(axis: Axis) -> int:

@@ -13,6 +13,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import each_axis
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
 from dpoutlier.partitions.base import Binned, CellIds, absent_positions, ids_below_64_bits
+from dpoutlier.partitions.members import Digit, EvenAxis, Member, numbered
 
 __all__ = ["Margins"]
 
@@ -51,6 +52,12 @@ class Margins(Binned):
     @property
     def cells_per_row(self) -> int:
         return len(self.bins)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The histogram of each feature."""
+        axes = (EvenAxis(j, bins, axis.missing) for j, (bins, axis) in enumerate(self._features()))
+        return numbered(Member((axis,), (Digit(axis.feature, axis.size),)) for axis in axes)
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_features), np.int64)

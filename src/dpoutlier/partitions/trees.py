@@ -15,9 +15,9 @@ from dpoutlier._validate import is_whole, parameter_error, positive_int
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
-from dpoutlier.partitions.base import Box, CellIds, ids_below_64_bits
+from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 from dpoutlier.partitions.grow import LEVELS_PER_FEATURE, grow
-from dpoutlier.partitions.leaf_axes import LeafAxis, Tree, kernel_arrays
+from dpoutlier.partitions.members import Member, kernel_arrays
 
 __all__ = ["Trees", "trees_by_rule"]
 
@@ -121,7 +121,7 @@ class Trees:
     @property
     def n_cells(self) -> int:
         if self.axes:
-            return sum(tree.n_leaves for tree in self.grown)
+            return sum(tree.n_cells for tree in self.members)
         return sum(1 << depth for depth in self.depths)  # known before any tree is grown
 
     @property
@@ -129,19 +129,9 @@ class Trees:
         return self.n_trees
 
     @property
-    def grown(self) -> tuple[Tree, ...]:
-        """The trees themselves."""
+    def members(self) -> tuple[Member, ...]:
+        """The trees themselves, each as a small uneven grid."""
         return _grown(self)
-
-    @property
-    def leaf_axes(self) -> list[tuple[LeafAxis, ...]]:
-        """Each tree as a small uneven grid: what its features add to the number of a leaf."""
-        return [tree.axes for tree in self.grown]
-
-    @property
-    def first(self) -> NDArray[np.int64]:
-        """Id of the first leaf of each tree."""
-        return np.asarray(_arrays(self).first)
 
     def cells(self, positions: NDArray[np.uint32]) -> CellIds:
         out = np.empty((len(positions), self.n_trees), np.int64)
@@ -153,9 +143,6 @@ class Trees:
 
     def add_terms(self, positions: NDArray[np.uint32], terms: NDArray[np.int64], out: NDArray[np.int64]) -> None:
         add_leaf_terms(np.asfortranarray(positions), _arrays(self), terms, *_buffers(), out)
-
-    def boxes(self) -> list[Box]:
-        return [tree.box(first) for first, tree in zip(self.first.tolist(), self.grown, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -174,13 +161,13 @@ class Trees:
         return cls(*numbers, tuple(content["subspace"]), content["seed"], axes)
 
 
-_GROWN: WeakKeyDictionary[Trees, tuple[Tree, ...]] = WeakKeyDictionary()
+_GROWN: WeakKeyDictionary[Trees, tuple[Member, ...]] = WeakKeyDictionary()
 _ARRAYS: WeakKeyDictionary[Trees, LeafArrays] = WeakKeyDictionary()
 """What follows from the numbers of a forest, as long as it lives. Kept here and not with the forest: what a model holds must not
 show what a fit needed of it."""  # (P5)
 
 
-def _grown(trees: Trees) -> tuple[Tree, ...]:
+def _grown(trees: Trees) -> tuple[Member, ...]:
     found = _GROWN.get(trees)
     if found is None:
         axes = each_axis(trees.axes, trees.n_features)
@@ -191,7 +178,7 @@ def _grown(trees: Trees) -> tuple[Tree, ...]:
 def _arrays(trees: Trees) -> LeafArrays:
     found = _ARRAYS.get(trees)
     if found is None:
-        found = _ARRAYS[trees] = kernel_arrays(trees.grown)
+        found = _ARRAYS[trees] = kernel_arrays(trees.members)
     return found
 
 

@@ -162,7 +162,7 @@ class Guarantee:
     rows_per_person : int, default=1
         Largest number of rows of one person. The guarantee protects a person; with 1, a row.
     delta : Fraction, default=0
-        Total delta. 0 means pure differential privacy, the only kind so far.
+        Total delta. 0 means pure differential privacy, the only kind that detectors offer so far.
     voided_by : tuple of str, default=()
         Reasons why there is no guarantee after all. Empty for a private fit.
     person : str, default=None
@@ -227,7 +227,8 @@ class Guarantee:
     def epsilon_for(self, neighbours: Neighbours) -> Fraction | None:
         """Compute the epsilon of the same noise under either relation.
 
-        'replace-one' always costs twice as much as 'add-or-remove-one'.
+        Under pure differential privacy 'replace-one' costs twice as much as 'add-or-remove-one'. With a delta that is not true in
+        general, so then only the relation of the guarantee itself has an answer.
 
         Parameters
         ----------
@@ -237,9 +238,9 @@ class Guarantee:
         Returns
         -------
         Fraction or None
-            Epsilon under this relation. None if nothing is guaranteed.
+            Epsilon under this relation. None if nothing is guaranteed, or if it is not known.
         """
-        if self.epsilon is None:
-            return None
         wanted = Neighbours(one_of(Neighbours, neighbours=neighbours))
+        if self.epsilon is None or (self.delta and wanted != self.neighbours):
+            return None
         return self.epsilon * Fraction(sensitivity(wanted).l1, sensitivity(self.neighbours).l1)

@@ -17,7 +17,6 @@ from dpoutlier._validate import positive_int, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.kernels.logs import log_terms
 from dpoutlier.partitions.base import Partition
-from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import geometric_levels
 from dpoutlier.tables.rows import Positions
@@ -67,7 +66,7 @@ class LogCounts:
         positive_int(2**52, floor=self.floor)
 
     def suits(self, partition: Partition) -> bool:
-        return partition.n_cells <= MAX_CELLS and not isinstance(partition, Grid)
+        return partition.n_cells <= MAX_CELLS and bool(partition.members)
 
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""
@@ -86,12 +85,12 @@ class LogCounts:
     def _terms_of(self, partition: Partition, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
         terms = self.logarithms(noisy, 1)
         if self.soft:
-            for box in partition.boxes():
-                counts, out = noisy[box.cells].reshape(box.shape), terms[box.cells].reshape(box.shape)
-                for axes in box.axes:
+            for member in partition.members:
+                counts, out = (values[member.cells].reshape(member.shape) for values in (noisy, terms))
+                for axes in member.sums:
                     sums = counts.sum(axis=axes, keepdims=True)
                     logarithms = self.logarithms(sums.reshape(-1), counts.size // sums.size)
-                    out += logarithms.reshape(sums.shape) // (2 * len(box.axes))
+                    out += logarithms.reshape(sums.shape) // (2 * len(member.sums))
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
@@ -120,9 +119,9 @@ class LogCounts:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
         empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), merged)[0]))
         total = partition.cells_per_row * empty(1)
-        for box in partition.boxes() if self.soft else ():
-            merged = (math.prod(box.shape[at] for at in axes) for axes in box.axes)
-            total += sum(empty(cells) // (2 * len(box.axes)) for cells in merged)
+        for member in partition.members if self.soft else ():
+            merged = (math.prod(member.shape[at] for at in axes) for axes in member.sums)
+            total += sum(empty(cells) // (2 * len(member.sums)) for cells in merged)
         highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)
         if self.soft:
             return geometric_levels(highest, octaves=20, n=N_LEVELS)

@@ -11,10 +11,9 @@ import numpy as np
 from dpoutlier._atomic import check_output, write_aside
 from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError, SecretError
-from dpoutlier.model.file.encode import arrays_of, manifest_of
 from dpoutlier.model.model import Model
+from dpoutlier.model.release import release_of
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
-from dpoutlier.sql.members import Member, members_of
 from dpoutlier.sql.query import check_names, score_query
 
 if TYPE_CHECKING:
@@ -27,7 +26,12 @@ def export_scores(
     model: Model, path: Path, sql: Path | None, *, table: str, overwrite: bool = False, secret: bool = False
 ) -> str:
     """Write the terms to ``path`` and the SQL that joins them to ``sql``, if that is wanted. Returns the SQL."""
-    members = members_of(model.partition, model.domain)
+    scorer = model.scorer
+    if not isinstance(scorer, LogCounts):
+        raise InvalidParameterError(
+            f"a {model.partition.name} has no score table. The order of the walk depends on where the point lies inside its cell, "
+            "so the cell alone does not determine the score. Fit a DPForest or DPMarginals to score in SQL."
+        )
     if not model.publishable and not secret:
         raise SecretError(
             "this model is secret, and the terms are functions of its counts: a score table of it must not leave the custodian. If "
@@ -35,9 +39,9 @@ def export_scores(
         )
     _check_outputs(path, sql, overwrite=overwrite)
     check_names(model.domain, table)
-    query = score_query(model, members, str(path), table)
+    query = score_query(model, str(path), table)
     mode = 0o644 if model.publishable else 0o600
-    made = _table(model, members)
+    made = _table(model, scorer)
 
     def write(stream: IO[bytes]) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
@@ -60,14 +64,12 @@ def _check_outputs(path: Path, sql: Path | None, *, overwrite: bool) -> None:
         check_output(sql, overwrite=overwrite)
 
 
-def _table(model: Model, members: list[Member]) -> pa.Table:
+def _table(model: Model, scorer: LogCounts) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
 
-    scorer = model.scorer
-    if not isinstance(scorer, LogCounts):
-        raise InvalidParameterError(f"scores by {scorer.name} are not sums over cells, so there is no table of them.")
+    members = model.partition.members
     terms = scorer.terms(model.partition, model.counts)
-    numbers = np.repeat(np.arange(len(members), dtype=np.int32), [member.size for member in members])
+    numbers = np.repeat(np.arange(len(members), dtype=np.int32), [member.n_cells for member in members])
     columns = {"member": numbers, "cell": np.arange(len(terms), dtype=np.int64), "term": terms}
     return pa.table(columns).replace_schema_metadata({"dpoutlier": json.dumps(_about(model, len(members)))})
 
@@ -80,7 +82,7 @@ def _about(model: Model, n_members: int) -> dict[str, object]:
         "format_version": 1,
         "score": "minus the sum of a row's terms, divided by divisor",
         "divisor": n_members * TERM_UNIT,
-        "model": manifest_of(model, arrays_of(model))["checksum"],
+        "model": release_of(model),
         "epsilon": statement["epsilon"],
         "publishable": model.publishable,
         "statement": statement,

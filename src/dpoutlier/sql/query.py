@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from dpoutlier._validate import parameter_error
 from dpoutlier.engines.sql_text import exact, literal, quoted
-from dpoutlier.features.axes import MISSING
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT
-from dpoutlier.sql.members import Bins, Cuts, Levels, Member
-from dpoutlier.sql.places import complete, outside, place, places, values
+from dpoutlier.sql.cells import cell
+from dpoutlier.sql.places import complete, outside, places, values
 
 __all__ = ["ADDED", "check_names", "score_query"]
 
@@ -43,9 +42,9 @@ def check_names(domain: Domain, table: str) -> None:
             )
 
 
-def score_query(model: Model, members: Sequence[Member], terms: str, table: str) -> str:
+def score_query(model: Model, terms: str, table: str) -> str:
     """One SELECT over ``table``; ``terms`` is the path of the Parquet file."""
-    domain = model.domain
+    domain, members = model.domain, model.partition.members
     columns = [f"{outside(domain)} AS outside_bounds", "s.outlier_score", "-s.outlier_score AS score_samples"]
     if model.threshold is not None:  # a tie is an inlier
         inlier = f"s.outlier_score <= {exact(model.threshold)}"
@@ -64,7 +63,7 @@ def score_query(model: Model, members: Sequence[Member], terms: str, table: str)
   FROM dpoutlier_values
 ), dpoutlier_cells AS (
   SELECT dpoutlier_row, unnest([
-    {_lines(_cell(member) for member in members)}
+    {_lines(cell(member, domain) for member in members)}
   ]) AS cell
   FROM dpoutlier_places
   WHERE {complete(domain)}
@@ -82,33 +81,3 @@ ORDER BY p.dpoutlier_row"""  # noqa: S608
 
 def _lines(parts: Iterable[str]) -> str:
     return ",\n    ".join(parts)
-
-
-def _cell(member: Member) -> str:
-    return " + ".join([str(member.first), *map(_add, member.parts)])
-
-
-def _add(part: Cuts | Bins | Levels) -> str:
-    """What a feature adds to the number of a cell."""
-    at = place(part.feature)
-    match part:
-        case Cuts():
-            before = zip(part.cuts, part.adds, strict=False)
-            return _case([f"WHEN {at} < {cut} THEN {add}" for cut, add in before], part.adds[-1])
-        case Bins():
-            missing = [f"WHEN {at} = {MISSING} THEN {part.bins}"] if part.missing else []
-            return _case(missing, f"(({at} * {part.bins}) >> 32)")
-        case Levels():
-            return at if part.adds == tuple(range(len(part.adds))) else _case(_by_level(at, part.adds), part.adds[0])
-
-
-def _by_level(at: str, adds: tuple[int, ...]) -> Iterator[str]:
-    for add in dict.fromkeys(adds):
-        levels = ", ".join(str(level) for level, other in enumerate(adds) if other == add)
-        if add != adds[0]:
-            yield f"WHEN {at} IN ({levels}) THEN {add}"
-
-
-def _case(whens: Iterable[str], otherwise: object) -> str:
-    branches = " ".join(whens)
-    return f"CASE {branches} ELSE {otherwise} END" if branches else str(otherwise)

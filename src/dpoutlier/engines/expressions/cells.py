@@ -13,9 +13,7 @@ from dpoutlier.features.axes import MISSING, Axis, each_axis
 from dpoutlier.features.lattice import first_position
 from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.leaf_axes import LeafAxis
-from dpoutlier.partitions.marginals import Margins
-from dpoutlier.partitions.trees import Trees
+from dpoutlier.partitions.members import CutAxis, EvenAxis, Member
 
 __all__ = ["GridWords", "cells_of", "word"]
 
@@ -86,28 +84,20 @@ def _first_position(cell: NDArray[np.int64], bins: int, axis: Axis) -> NDArray[n
 
 
 def cells_of(partition: Partition) -> list[nw.Expr]:
-    """The id of a row's cell in each member of a forest, or of marginals."""
-    if isinstance(partition, Trees):
-        each = zip(partition.first.tolist(), partition.leaf_axes, strict=True)
-        return [_leaf(first, tree).cast(nw.Int64).alias(word(t)) for t, (first, tree) in enumerate(each)]
-    assert isinstance(partition, Margins)
-    axes = each_axis(partition.axes, partition.n_features)
-    return [
-        (bin_of(nw.col(position(j)), bins, missing=axes[j].missing) + float(partition.first[j]))
-        .cast(nw.Int64)
-        .alias(word(j))
-        for j, bins in enumerate(partition.bins)
-    ]
+    """The id of a row's cell in each member of a partition."""
+    return [_cell(member).cast(nw.Int64).alias(word(t)) for t, member in enumerate(partition.members)]
 
 
-def _leaf(first: int, tree: Sequence[LeafAxis]) -> nw.Expr:
+def _cell(member: Member) -> nw.Expr:
     """A number alone would be one row and not a column, hence the zero times a position."""
-    return total([nw.col(position(0)) * 0.0 + float(first), *map(_added, tree)])
+    return total([nw.col(position(0)) * 0.0 + float(member.first), *map(_added, member.axes)])
 
 
-def _added(axis: LeafAxis) -> nw.Expr:
-    """What a feature adds to the number of a leaf."""
+def _added(axis: CutAxis | EvenAxis) -> nw.Expr:
+    """What a feature adds to the number of a cell."""
     p = nw.col(position(axis.feature))
+    if isinstance(axis, EvenAxis):
+        return bin_of(p, axis.bins, missing=axis.missing)
     if axis.levels:
         level = bin_of(p, axis.levels)
         levels = [float(i) for i in range(axis.levels)]

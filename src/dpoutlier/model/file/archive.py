@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.exceptions import ModelFileError
-from dpoutlier.model.file.versions import VERSIONS, WRITTEN
+from dpoutlier.model.file.versions import VERSIONS
 
 __all__ = ["FORMAT", "SEAL", "npy_bytes", "read_archive", "sealed", "write_archive"]
 
@@ -47,12 +47,12 @@ def checksum(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-def sealed(content: dict[str, Any], arrays: Arrays) -> dict[str, Any]:
+def sealed(content: dict[str, Any], arrays: Arrays, version: int) -> dict[str, Any]:
     """A manifest with the checksums of the arrays, and its own."""
     content = {
         **content,
         "format": FORMAT,
-        "format_version": WRITTEN,
+        "format_version": version,
         "arrays": {name: hashlib.sha256(npy_bytes(array)).hexdigest() for name, array in arrays.items()},
     }
     return {**content, "checksum": checksum(content)}

@@ -23,4 +23,5 @@ def arrays_of(model: Model) -> Arrays:
 
 def manifest_of(model: Model, arrays: Arrays) -> dict[str, Any]:
     """The manifest of a new file that holds these arrays."""
-    return sealed(VERSIONS[WRITTEN].content_of(model), arrays)
+    content = VERSIONS[WRITTEN].content_of(model) | {"statement": model.privacy_statement().to_dict()}
+    return sealed(content, arrays, WRITTEN)

@@ -105,7 +105,7 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuo
 
 
 def content_of(model: Model) -> dict[str, Any]:
-    """All of the manifest but checksums and format."""
+    """All of the manifest but the privacy statement, checksums and format."""
     guarantee = model.guarantee
     return {
         "publishable": model.publishable,
@@ -123,7 +123,6 @@ def content_of(model: Model) -> dict[str, Any]:
         "charges": _charges_content(model.charges),
         "n_hint": model.n_rows_hint,
         "score_histogram": None if model.score_histogram is None else model.score_histogram.to_json(),
-        "statement": model.privacy_statement().to_dict(),
         **({} if model.merged is None else {"merged": _merged_content(model.merged)}),
         **_receipt_content(model),
     }

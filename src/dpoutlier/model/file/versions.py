@@ -1,6 +1,7 @@
 """The versions of the format: a new one is its own module in this folder and one line here.
 
-Version 1 writes the parts of a model by their own ``to_json``: whoever changes one of these writes a new version.
+Version 1 writes the parts of a model by their own ``to_json``: whoever changes one of these first copies it into version 1, and
+then writes a new version. What is new needs a field of ``Model``.
 """
 
 from typing import Any, Protocol
@@ -19,7 +20,7 @@ class Version(Protocol):
         """The model that a file describes. What every version shares is checked after that: see ``decode``."""
 
     def content_of(self, model: Model, /) -> dict[str, Any]:
-        """What a file of this version says of a model: all of the manifest but checksums and format."""
+        """What a file of this version says of a model: all of the manifest but privacy statement, checksums and format."""
 
 
 VERSIONS: dict[int, Version] = {1: version_1}
