@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
+from dpoutlier.detectors.registry import CLASS_HOMES
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, ThresholdNotSetError
 
 CHECKED = [
@@ -30,6 +31,10 @@ EXPECTED_FAILURES = {
     "check_dtype_object": "what is no number in reference rows is missing, in silence: an error would tell something about a row",
     "check_estimators_pickle": "it scores points with NaN, which are refused; pickling is tested in tests/counts/test_base.py",
 }
+
+
+def test_every_detector_is_here():
+    assert {type(one).__name__ for one in CHECKED} == DETECTORS.keys() == {*CLASS_HOMES, "KNN"}
 
 
 @pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, GridKNN, PrivateBounds
+from dpoutlier.detectors.registry import DETECTOR_NAMES, detector_class
 from dpoutlier.engines.expressions.values import value_frame
 from dpoutlier.engines.registry import ENGINES as REGISTERED
 from dpoutlier.engines.registry import query_engine_of
@@ -42,6 +43,10 @@ DETECTORS = {
     "forest": (DPForest, {"n_rows_hint": 500}),
     "marginals": (DPMarginals, {"bins": [6, 3, 1, 1]}),
 }
+
+
+def test_every_detector_is_here():
+    assert {kind for kind, _ in DETECTORS.values()} == set(map(detector_class, DETECTOR_NAMES))
 
 
 def patients(n=600, seed=1, people=False):

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, PrivateBounds, secrets_may_travel
+from dpoutlier.detectors.registry import DETECTOR_NAMES
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees
@@ -30,6 +31,10 @@ KINDS = {
     "marginals": lambda epsilon, **kw: DPMarginals(epsilon, bins=3, **kw),
 }
 EACH_KIND = pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+
+
+def test_every_detector_is_here():
+    assert KINDS.keys() == set(DETECTOR_NAMES)
 
 
 def frame_of(rows):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, merge
+from dpoutlier.detectors.registry import DETECTOR_NAMES, detector_class
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
@@ -66,6 +67,10 @@ EACH_CASE = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def data_sets(case):
     """Every data set of up to three rows."""
     return [rows for n in range(MAX_ROWS + 1) for rows in itertools.product(range(len(case.values)), repeat=n)]
+
+
+def test_every_detector_is_here():
+    assert {type(case.make(1)) for case in CASES.values()} == set(map(detector_class, DETECTOR_NAMES))
 
 
 @EACH_CASE
