@@ -22,7 +22,7 @@ from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours, P
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
 
-__all__ = ["PrivacyStatement", "privacy_statement"]
+__all__ = ["PrivacyStatement", "privacy_statement", "promise_of"]
 
 PAST_THE_CAP = "People with more rows in the reference data than rows_per_person says."
 NOT_PROTECTED = (
@@ -199,6 +199,21 @@ def _units(value: Fraction) -> int:
     return units
 
 
+def promise_of(model: Model) -> dict[str, Any]:
+    """The entries of a statement that are its promise. A file whose promise is not that of its content is refused."""
+    guarantee, private = model.guarantee, model.guarantee.private
+    return {
+        "private": private,
+        "publishable": model.publishable,
+        "neighbours": guarantee.neighbours.value,
+        "epsilon": _number(guarantee.epsilon if private else None),
+        "epsilon_in_use": _number(model.epsilon_in_use if private else None),
+        "epsilon_add_or_remove_one": _number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
+        "epsilon_replace_one": _number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
+        "delta": str(guarantee.delta) if private else "none",
+    }
+
+
 def privacy_statement(model: Model) -> PrivacyStatement:
     """Say in one place what the parts of a model promise together."""
     domain, partition, counts, n_rows_hint = model.domain, model.partition, model.counts, model.n_rows_hint
@@ -216,16 +231,9 @@ def privacy_statement(model: Model) -> PrivacyStatement:
     if merged is not None:
         remarks += _merged_remarks(merged)
     return PrivacyStatement(
-        private=private,
-        publishable=model.publishable,
+        **promise_of(model),
         detector=model.detector,
         unit=_unit(guarantee, merged),
-        neighbours=guarantee.neighbours.value,
-        epsilon=_number(guarantee.epsilon if private else None),
-        epsilon_in_use=_number(model.epsilon_in_use if private else None),
-        epsilon_add_or_remove_one=_number(guarantee.epsilon_for(Neighbours.ADD_OR_REMOVE_ONE) if private else None),
-        epsilon_replace_one=_number(guarantee.epsilon_for(Neighbours.REPLACE_ONE) if private else None),
-        delta=str(guarantee.delta) if private else "none",
         mechanism=_mechanism(charges) if private else "none",
         counts=counts.kind,
         charges=_all_charges(charges, merged) if private else (),

@@ -84,13 +84,12 @@ class LogCounts:
 
     def _terms_of(self, partition: Partition, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
         terms = self.logarithms(noisy, 1)
-        if self.soft:
-            for member in partition.members:
-                counts, out = (values[member.cells].reshape(member.shape) for values in (noisy, terms))
-                for axes in member.sums:
-                    sums = counts.sum(axis=axes, keepdims=True)
-                    logarithms = self.logarithms(sums.reshape(-1), counts.size // sums.size)
-                    out += logarithms.reshape(sums.shape) // (2 * len(member.sums))
+        for cells, shape, sums_over in _sums(partition) if self.soft else ():
+            counts, out = noisy[cells].reshape(shape), terms[cells].reshape(shape)
+            for axes in sums_over:
+                sums = counts.sum(axis=axes, keepdims=True)
+                logarithms = self.logarithms(sums.reshape(-1), counts.size // sums.size)
+                out += logarithms.reshape(sums.shape) // (2 * len(sums_over))
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
@@ -119,9 +118,9 @@ class LogCounts:
         """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
         empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), merged)[0]))
         total = partition.cells_per_row * empty(1)
-        for member in partition.members if self.soft else ():
-            merged = (math.prod(member.shape[at] for at in axes) for axes in member.sums)
-            total += sum(empty(cells) // (2 * len(member.sums)) for cells in merged)
+        for _, shape, sums_over in _sums(partition) if self.soft else ():
+            merged = (math.prod(shape[at] for at in axes) for axes in sums_over)
+            total += sum(empty(cells) // (2 * len(sums_over)) for cells in merged)
         highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)
         if self.soft:
             return geometric_levels(highest, octaves=20, n=N_LEVELS)
@@ -133,6 +132,11 @@ class LogCounts:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> LogCounts:
         return cls(content["soft"], content["floor"])
+
+
+def _sums(partition: Partition) -> list[tuple[slice, tuple[int, ...], tuple[tuple[int, ...], ...]]]:
+    """Of each member its cells, their shape, and for each feature the axes to sum over."""
+    return [(member.cells, member.shape, member.sums) for member in partition.members]
 
 
 _terms: WeakKeyDictionary[Any, tuple[LogCounts, Partition, NDArray[np.int64]]] = WeakKeyDictionary()

@@ -12,14 +12,10 @@ from dpoutlier.features.axes import plain
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.charges import check_charges, check_epsilon
 from dpoutlier.model.model import Model
+from dpoutlier.model.statement import promise_of
 from dpoutlier.partitions.base import Partition
 
 __all__ = ["check_features", "check_model", "check_stated"]
-
-STATED = (
-    *("private", "publishable", "neighbours", "delta"),
-    *("epsilon", "epsilon_in_use", "epsilon_add_or_remove_one", "epsilon_replace_one"),
-)
 
 
 def check_features(partition: Partition, domain: Domain) -> None:
@@ -36,8 +32,8 @@ def check_model(model: Model) -> None:
 
 def check_stated(model: Model, statement: dict[str, Any], publishable: object) -> None:
     """What the file says of its privacy must be what follows from its content."""
-    known = model.privacy_statement().to_dict()
-    if any(statement[key] != known[key] for key in STATED):
+    promise = promise_of(model)
+    if {key: statement[key] for key in promise} != promise:
         raise ModelFileError("the statement in the model file does not match its content.")
     if model.publishable is not publishable:
         raise ModelFileError("the model file says that it is publishable, but its content is not.")
