@@ -13,11 +13,9 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import each_axis
 from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
 from dpoutlier.partitions.base import Binned, CellIds, absent_positions, ids_below_64_bits
-from dpoutlier.partitions.members import Digit, EvenAxis, Member, numbered
+from dpoutlier.partitions.members import MAX_MEMBER_CELLS, Digit, EvenAxis, Member, numbered
 
 __all__ = ["Margins"]
-
-MAX_CELLS = 2**22
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,9 @@ class Margins(Binned):
             raise parameter_error("bins", "one number for each feature", self.bins)
         super().__post_init__()
         object.__setattr__(self, "first", np.append(0, np.cumsum(self.sizes)[:-1]).astype(np.int64))
-        if self.n_cells > MAX_CELLS:
+        if self.n_cells > MAX_MEMBER_CELLS:
             raise InvalidParameterError(
-                f"bins give {self.n_cells:,} cells, and at most {MAX_CELLS:,} are possible: use fewer bins."
+                f"bins give {self.n_cells:,} cells, and at most {MAX_MEMBER_CELLS:,} are possible: use fewer bins."
             )
 
     @property

@@ -17,7 +17,10 @@ import numpy as np
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.leaves import LeafArrays
 
-__all__ = ["CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered"]
+__all__ = ["MAX_MEMBER_CELLS", "CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered"]
+
+MAX_MEMBER_CELLS = 2**22
+"""Of all members together: scores hold a term for each."""
 
 
 class CutAxis(NamedTuple):

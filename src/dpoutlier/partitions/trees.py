@@ -17,11 +17,11 @@ from dpoutlier.features.axes import Axes, Axis, axes_from_json, axes_to_json, ea
 from dpoutlier.kernels.leaves import BLOCK, LeafArrays, add_leaf_terms, leaf_ids, tally_leaves
 from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 from dpoutlier.partitions.grow import LEVELS_PER_FEATURE, grow
-from dpoutlier.partitions.members import Member, kernel_arrays
+from dpoutlier.partitions.members import MAX_MEMBER_CELLS, Member, kernel_arrays
 
 __all__ = ["Trees", "trees_by_rule"]
 
-MAX_TREES, MAX_DEPTH, MAX_LEAVES, MAX_LEVELS = 4096, 16, 2**22, 2**25
+MAX_TREES, MAX_DEPTH, MAX_LEVELS = 4096, 16, 2**25
 MAX_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 
 
@@ -53,9 +53,9 @@ class Trees:
     def __post_init__(self) -> None:
         self._check_numbers()
         self._check_axes()
-        if self.n_cells > MAX_LEAVES:
+        if self.n_cells > MAX_MEMBER_CELLS:
             raise InvalidParameterError(
-                f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MAX_LEAVES:,} are "
+                f"n_trees={self.n_trees} of depth={self.depth} have {self.n_cells:,} leaves, and at most {MAX_MEMBER_CELLS:,} are "
                 "possible. Use fewer trees or less depth."
             )
 

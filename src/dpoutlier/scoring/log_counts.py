@@ -17,6 +17,7 @@ from dpoutlier._validate import positive_int, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
 from dpoutlier.kernels.logs import log_terms
 from dpoutlier.partitions.base import Partition
+from dpoutlier.partitions.members import MAX_MEMBER_CELLS
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import geometric_levels
 from dpoutlier.tables.rows import Positions
@@ -29,8 +30,6 @@ TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
 """A soft logarithm is log(1 + BEND f / max(q, f)) with f the floor: it levels off at BEND floors, twice the scale of the noise."""
-MAX_CELLS = 2**22
-"""All of them have a term."""
 N_LEVELS = 48
 """Number of levels of thresholds. They are few, since each costs noise."""
 
@@ -66,7 +65,7 @@ class LogCounts:
         positive_int(2**52, floor=self.floor)
 
     def suits(self, partition: Partition) -> bool:
-        return partition.n_cells <= MAX_CELLS and bool(partition.members)
+        return partition.n_cells <= MAX_MEMBER_CELLS and bool(partition.members)
 
     def with_noise(self, rate: Fraction | None) -> LogCounts:
         """The rule for noise of this rate, that is, of scale 1 / rate."""
