@@ -1,7 +1,6 @@
 """All partitions, by the word for them in files: a new one is its own file in this folder and one line here.
 
-Fits, files, scores and statements need no more. What works on partitions of a certain kind names them: counting inside of an
-engine (``engines/expressions/cells.py``), SQL (``sql/members.py``), explanations (``explain/``).
+Fits, files, scores and statements read its cells; engines, SQL and explanations read its members.
 """
 
 from __future__ import annotations
