@@ -57,7 +57,7 @@ def saved_merge(tmp_path_factory):
         (at("format_version", value=True), "impossible format version"),
         (at("guarantee", "voided_by", value=["x"]), "not one that this format knows"),
         (at("guarantee", "voided_by", value=""), "not one that this format knows"),
-        (at("guarantee", "delta", value="1/10"), "delta must be 0"),
+        (at("guarantee", "delta", value="1/10"), "delta must be 0|does not follow from its guarantee"),
         (at("guarantee", "delta", value=1), "delta must be 0, or a number below 1"),
         (at("guarantee", "delta", value="0"), "not one that this format knows"),
         (at("guarantee", "epsilon", value=None), "do not match its guarantee"),
