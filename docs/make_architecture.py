@@ -17,52 +17,53 @@ TEXT = """\
 
 Reference data becomes noisy counts once; everything after that only reads them.
 
-![The folders as layers. Rows go down to trusted and stop there; noisy counts go to the model; scores go up](architecture.svg)
+![The folders as layers. Reference rows go down to trusted; noisy counts come out of it; scores are made of these](architecture.svg)
 
-A folder may import from the folders below it, never from those above or beside it. From top to bottom:
+The code is in `src/dpoutlier/`, and so is every path below. A folder may import from the folders below it, never from those above or beside it. From top to bottom:
 
-| folder | what goes in, what comes out |
+| folder | what it is for |
 |---|---|
 {folders}
 
-**Only `trusted` (red) sees reference rows**, as [its proof](../src/dpoutlier/trusted/PROOF.md) requires. {callers} may
-hand rows to it. No other folder can import it, directly or through another one. The grey folders are tools that it calls:
-they treat each row by itself and keep none. Two parts are not private, and their names, warnings and guarantees say so:
-`as_in_paper` takes its bounds from the rows, and `KNN` keeps the rows.
+**Only `trusted` (red) asks for reference rows and decides what is released of them**, as [its proof](../src/dpoutlier/trusted/PROOF.md)
+requires. {callers} may hand rows to it. No other folder can import it, directly or through another one. What `trusted` calls
+below it handles each row separately and stores none. Two parts go around it: `as_in_paper` takes its bounds from the rows, and `KNN`
+keeps the rows. Their warnings and guarantees say that they are not private.
 
 ## Where is it?
 
 | question | answer |
 |---|---|
-| Where is the noise drawn? | `noise/laplace.py` (`DiscreteLaplace.draw`), called by `trusted/release.py`. For keyed counts `kernels/counts.py`, from a secret key, when a cell is asked for |
+| Where is the noise drawn? | `noise/laplace.py` (`DiscreteLaplace.draw`), called by `trusted/release.py`. For keyed counts `kernels/counts.py` computes it from a secret key each time a cell is looked up |
 | Where are reference rows counted? | `trusted/counts.py`, or a query engine through `trusted/in_engine.py` |
-| Where are the other releases made? | `trusted/fit.py` makes all of them: private bounds with `trusted/quantiles.py`, the threshold with `scoring/threshold.py`. `trusted/people.py` limits the rows of each person first |
-| Where is a CSV file read? | `tables/csv.py`, for reference rows and for points, on the command line and in the server |
+| Where are the other releases made? | `trusted/fit.py` makes all of them: the number of rows, private bounds with `trusted/quantiles.py`, the threshold with `scoring/threshold.py`. `trusted/people.py` limits the rows of each person first; `trusted/engine_people.py` does so in a query engine |
+| Where is a CSV file read? | `tables/csv.py`: `CsvTable` for reference rows; `CsvPoints` for points, on the command line and in the server. The server's page has its own, `server/page/csv.js` |
 | Where does a value become a position? | `features/lattice.py` defines it; `tables/rows.py` applies it to tables, `engines/expressions/positions.py` inside a query |
-| Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it, before `trusted/open.py` reads the first row |
-| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids (the paper's Algorithm 1: `kernels/walk.py`) |
+| Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it to the ledger, if there is one, before `trusted/open.py` reads the first row |
+| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids (the paper's Algorithm 1: `kernels/walk.py`, and `kernels/stored.py` where only some cells are stored) |
 
 ## Where would it go?
 
 | something new | where |
 |---|---|
-| a detector | its file in `detectors/` and one line in `detectors/registry.py`. New cells or a new score: also a file and a line in `partitions/` or `scoring/` |
-| a noise | one file in `noise/`, with what `Noise` of `noise/mechanism.py` asks for, and one line in `noise/registry.py` |
+| a detector | its file in `detectors/` and one line in `detectors/registry.py`. Its base is `PrivateDetector` of `detectors/partitioned.py`, its example `detectors/marginals.py`. New cells or a new score: also a file and a line in `partitions/` or `scoring/` |
+| a noise | one file in `noise/`, that implements the protocol `Noise` of `noise/mechanism.py`, and one line in `noise/registry.py` |
 | an engine for lazy frames | one file in `engines/`, with a `LocalEngine` or `ClusterEngine` of `engines/base.py`, and one line in `engines/registry.py` |
-| a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. What it depends on in `server/dependencies.py` says who may ask: `ModelToQuery` has a key and an entry in the audit log, `RequestKey` a key alone, nothing is open to everybody |
-| a version of the model file | one module in `model/file/` and one line in `model/file/versions.py` |
+| a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. Who may ask follows from its parameters, of `server/dependencies.py`: with `ModelToQuery` it needs a key for that model, and the request is written to the audit log; with `ModelToShow` it needs such a key; with `RequestKey` any valid key; without one of them it is open to everybody |
+| a version of the model file | one module in `model/file/` and one line in `model/file/versions.py`; read its first lines before you change what a file holds |
 | a command | its file in `cli/` and one line in `cli/app.py` |
 
-Each brings its tests in the folder of the same name under `tests/`. A folder that is new gets a layer in `pyproject.toml`.
+Each brings its tests in the folder of the same name under `tests/`. Give a new folder a layer in `pyproject.toml`.
 
-`make contracts` checks the layers. `make architecture` writes this page from them; a test fails if it was not run.
+`make contracts` checks the layers. `make architecture` writes this page from them, with the text in `make_architecture.py` beside it; a test
+fails if it was not run.
 """
 
 KINDS = {
-    "rows": "sees reference rows",
+    "rows": "asks for reference rows",
     "caller": "may hand rows to trusted",
-    "reader": "reads noisy counts only",
-    "tool": "tools, with no data of their own",
+    "reader": "cannot ask for rows",
+    "tool": "tools",
 }
 """The kinds of folders, and what they mean."""
 LEFT, RIGHT, WIDTH, TOP, ROW, STEP = 238, 662, 900, 76, 34, 42
