@@ -131,7 +131,7 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
     if case.one.estimates_cells:  # where canaries would lie is not known beforehand
         return
     coins = coins_for(case, effort)
-    by_counts = tuple(name for name in channels if name != SCORES or case.detector == "grid")
+    by_counts = tuple(name for name in channels if name != SCORES or case.by_score is None)
     for configuration, by_score, own in ((case.one, False, by_counts), (case.by_score, True, (SCORES,))):
         if configuration is not None:
             wanted = min(effort.canaries, coins)

@@ -17,14 +17,13 @@ from dpoutlier.features.domain import Domain
 
 __all__ = ["ServedExplanation", "ServedPoint"]
 
-GRIDS = ("DPGridKNN", "GridKNN")
-
 
 @dataclass(frozen=True)
 class ServedPoint:
     """What the server says about one point, besides numbers."""
 
-    region_note: str
+    region_note: str | None
+    """What the nearest region of a grid means; None for other detectors."""
     counterfactual: str | None
     instead: dict[str, tuple[str, str]]
     """For each feature: the values at which the point would be usual, and the score there."""
@@ -43,16 +42,15 @@ class ServedExplanation(Explanation):
     grid: bool = field(kw_only=True, repr=False, compare=False)
 
     @classmethod
-    def of(
-        cls, answers: Sequence[dict[str, Any]], domain: Domain, values: NDArray[np.float64], detector: str
-    ) -> ServedExplanation:
+    def of(cls, answers: Sequence[dict[str, Any]], domain: Domain, values: NDArray[np.float64]) -> ServedExplanation:
         """From the answers to all batches."""
         try:
-            points = [point for answer in answers for point in answer["explanations"]]
+            explained = [point for answer in answers for point in answer["explanations"]]
+            points = tuple(map(_point, explained))
             shape = values.shape
-            contributions = np.array([point["contributions"] for point in points], np.float64).reshape(shape)
-            empty = np.array([point["empty"] for point in points], np.float64).reshape(shape)  # None is NaN
-            scores = np.array([point["outlier_score"] for point in points], np.float64).reshape(shape[:1])
+            contributions = np.array([point["contributions"] for point in explained], np.float64).reshape(shape)
+            empty = np.array([point["empty"] for point in explained], np.float64).reshape(shape)  # None is NaN
+            scores = np.array([point["outlier_score"] for point in explained], np.float64).reshape(shape[:1])
             return cls(
                 domain.labels,
                 contributions,
@@ -61,8 +59,8 @@ class ServedExplanation(Explanation):
                 float(answers[0]["typical_score"]),
                 domain=domain,
                 values=values,
-                points=tuple(_point(point) for point in points),
-                grid=detector in GRIDS,
+                points=points,
+                grid=any(point.region_note is not None for point in points),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             pass
@@ -113,7 +111,7 @@ class ServedExplanation(Explanation):
         return self.points[point].instead[feature][: 1 if self.grid else 2]
 
     def _region_note(self, point: int) -> str:
-        return self.points[point].region_note
+        return self.points[point].region_note or ""
 
     @property
     def _of_grid(self) -> bool:
@@ -126,7 +124,7 @@ class ServedExplanation(Explanation):
 
 def _point(content: dict[str, Any]) -> ServedPoint:
     instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in content["rows"]}
-    return ServedPoint(str(content.get("region_note") or ""), content["counterfactual"], instead)
+    return ServedPoint(content["region_note"], content["counterfactual"], instead)
 
 
 def _not_sent(what: str) -> AttributeError:

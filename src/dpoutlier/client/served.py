@@ -108,7 +108,7 @@ class ServedModel(ScoresPoints):
         values = np.stack(columns, axis=1).astype(np.float64, copy=False)
         places = points_batches(columns, domain, limits, limits.explain_rows)
         answers = [self._of_this_release(partial(self._explained, columns, first, last)) for first, last in places]
-        return ServedExplanation.of(answers, domain, values, self.description.detector)
+        return ServedExplanation.of(answers, domain, values)
 
     def _explained(self, columns: list[NDArray[Any]], first: int, last: int) -> tuple[str, dict[str, Any]]:
         body = points_body(columns, self.description.domain, first, last)
