@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "helpers"))  # spar
 import numpy as np
 
 from dpoutlier import DPForest, DPGridKNN, DPMarginals, GridKNN
-from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.manifest import arrays_of
 from measure import interleaved
 from report import Report
 from scale import BINS, BOUNDS, FEATURES, NAMES, write_rows

@@ -55,7 +55,7 @@ keeps the rows. Their warnings and guarantees say that they are not private.
 
 Each brings its tests in the folder of the same name under `tests/`. Give a new folder a layer in `pyproject.toml`.
 
-`make contracts` checks the layers. `make architecture` writes this page from them, with the text in `make_architecture.py` beside it; a test
+`make contracts` checks the layers. `make architecture` writes this page from them, with the text in `docs/make_architecture.py`; a test
 fails if it was not run.
 """
 

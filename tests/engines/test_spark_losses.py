@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from dpoutlier import Forest, GridKNN
-from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.manifest import arrays_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dpoutlier.exceptions.UnsafeWarning"),

@@ -19,7 +19,7 @@ BEFORE, NEXT = VERSIONS[WRITTEN], WRITTEN + 1
 
 
 class Renamed:
-    """A version to come, that has another word for the detector."""
+    """A version to come, that has another word for the detector, and another name for an array."""
 
     @staticmethod
     def content_of(model):
@@ -29,19 +29,22 @@ class Renamed:
     @staticmethod
     def model_of(content, arrays):
         content = dict(content)
-        return BEFORE.model_of({"detector": content.pop("kind"), **content}, arrays)
+        renamed = {"counts" if name == "cells" else name: array for name, array in arrays.items()}
+        return BEFORE.model_of({"detector": content.pop("kind"), **content}, renamed)
+
+    @staticmethod
+    def arrays_of(model):
+        return {"cells" if name == "counts" else name: array for name, array in BEFORE.arrays_of(model).items()}
 
 
 @pytest.fixture
 def saved(tmp_path, monkeypatch):
-    """A file of the version to come, read by a dpoutlier that knows it."""
-    first = VARIANTS["forest"].fit(ROWS).save(tmp_path / "model")
+    """The same model in two files: of this version and of the version to come, by a dpoutlier that knows both."""
+    fitted = VARIANTS["forest"].fit(ROWS)
+    first = fitted.save(tmp_path / "first.dpo")
     monkeypatch.setitem(VERSIONS, NEXT, Renamed)
-
-    def change(manifest):
-        manifest |= {"format_version": NEXT, "kind": manifest.pop("detector")}
-
-    return first, rewritten(first, tmp_path / "second.dpo", change=change)
+    monkeypatch.setattr("dpoutlier.model.file.manifest.WRITTEN", NEXT)
+    return first, fitted.save(tmp_path / "second.dpo")
 
 
 def test_the_newest_version_is_written():

@@ -14,7 +14,7 @@ import pytest
 
 from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, ReferenceDataError
-from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.manifest import arrays_of
 from dpoutlier.tables import batched
 from dpoutlier.tables import csv as csvfile
 from dpoutlier.tables.files import file_table

@@ -12,7 +12,7 @@ import pytest
 
 from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, Ledger, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.manifest import arrays_of
 from dpoutlier.trusted.on_cluster import ClusterReference
 from dpoutlier.trusted.open import open_reference
 from dpoutlier.trusted.reference import Reference

@@ -21,7 +21,7 @@ from dpoutlier.engines.registry import query_engine_of
 from dpoutlier.engines.spark import SparkEngine
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ReferenceDataError, UnsafeWarning
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.file.encode import arrays_of
+from dpoutlier.model.file.manifest import arrays_of
 from dpoutlier.model.file.version_1 import content_of
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted import in_engine

@@ -92,6 +92,10 @@ class DiscreteLaplace(PureMechanism):
     def scale(self) -> float:
         return float(1 / self.rate)
 
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(2) * self.scale
+
     # Drawing -------------------------------------------------------------------------------------------------------------
 
     def draw(self, n: int, source: ByteSource) -> NDArray[np.int64]:

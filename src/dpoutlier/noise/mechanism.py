@@ -48,7 +48,7 @@ class Mechanism(Protocol):
 
     @property
     def rate(self) -> Fraction:
-        """One over its scale in rows."""
+        """One over its scale in rows, exactly: files hold it, and scores are rounded by it."""
 
     @classmethod
     def costing(cls, cost: Cost, sensitivity: Sensitivity) -> Self:
@@ -72,7 +72,11 @@ class Noise(Mechanism, Protocol):
 
     @property
     def scale(self) -> float:
-        """Width of the noise, in rows. The variance is about twice its square."""
+        """Width of the noise, in rows."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise, in rows; it may be that of the continuous law."""
 
     def draw(self, n: int, source: ByteSource) -> NDArray[np.int64]:
         """``n`` independent draws, exactly by the law."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import checked_share
-from dpoutlier.noise.mechanism import Mechanism
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.registry import mechanism_to_json
 
 __all__ = ["MAX_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
@@ -35,7 +35,7 @@ class ScoreHistogram:
 
     levels: NDArray[np.float64]
     counts: NDArray[np.int64]
-    noise: Mechanism | None
+    noise: Noise | None
     target_fpr: float
     continuous: bool = False
     """Whether scores lie anywhere between levels, so that a threshold may too."""
@@ -48,7 +48,7 @@ class ScoreHistogram:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise on the number of all rows."""
-        return 0.0 if self.noise is None else math.sqrt(2 * len(self.counts)) / float(self.noise.rate)
+        return 0.0 if self.noise is None else math.sqrt(len(self.counts)) * self.noise.deviation
 
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.

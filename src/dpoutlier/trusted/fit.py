@@ -155,7 +155,7 @@ def _release_threshold(rows: ReferenceQueries, model: Model, plan: Plan, source:
     levels = model.scorer.levels(model.partition)
     exact = rows.score_counts(model, levels, plan.n_jobs)
     noisy, paid = _release_small(exact, Purpose.THRESHOLD, plan.threshold_share, plan, source)
-    noise = None if paid is None else paid.mechanism
+    noise = None if paid is None else paid.noise
     histogram = ScoreHistogram(levels, noisy, noise, plan.target_fpr, continuous=model.scorer.continuous)
     charges = model.charges if paid is None else (*model.charges, paid)
     return replace(model, charges=charges, score_histogram=histogram).with_target_fpr(plan.target_fpr)

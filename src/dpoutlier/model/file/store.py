@@ -8,8 +8,7 @@ from dpoutlier._atomic import check_output, try_output, write_aside
 from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.model.file.archive import read_archive, write_archive
-from dpoutlier.model.file.decode import model_of
-from dpoutlier.model.file.encode import arrays_of, manifest_of
+from dpoutlier.model.file.manifest import arrays_of, manifest_of, model_of
 from dpoutlier.model.model import Model
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Format version 1: a model from its content and arrays, and back."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.checks import check_features
 from dpoutlier.model.model import Model
 from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
+from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.registry import mechanism_from_json
 from dpoutlier.partitions.registry import partition_from_json
 from dpoutlier.privacy.guarantee import Charge, Guarantee, Neighbours
@@ -20,7 +21,7 @@ from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.registry import scorer_from_json
 from dpoutlier.scoring.threshold import ScoreHistogram
 
-__all__ = ["content_of", "model_of"]
+__all__ = ["arrays_of", "content_of", "model_of"]
 
 
 def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
@@ -100,7 +101,7 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuo
     counts = expect(arrays, "score_counts", "<i8", (len(levels),))
     if not len(levels) or np.isnan(levels).any() or not np.isfinite(levels[:-1]).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
-    noise = None if content.get("rate", 0) is None else mechanism_from_json(content, "threshold")
+    noise = None if content.get("rate", 0) is None else cast(Noise, mechanism_from_json(content, "threshold"))
     return ScoreHistogram(levels, counts, noise, content["target_fpr"], continuous=continuous)
 
 
@@ -126,6 +127,15 @@ def content_of(model: Model) -> dict[str, Any]:
         **({} if model.merged is None else {"merged": _merged_content(model.merged)}),
         **_receipt_content(model),
     }
+
+
+def arrays_of(model: Model) -> Arrays:
+    arrays = dict(model.counts.arrays())
+    if model.score_histogram is not None:
+        arrays |= model.score_histogram.arrays()
+    if model.threshold is not None:
+        arrays["threshold"] = np.array([model.threshold])  # an array has a fixed width, a number in JSON has not
+    return {name: np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")) for name, array in arrays.items()}
 
 
 def _receipt_content(charged: Model | Part) -> dict[str, Any]:

@@ -17,10 +17,13 @@ class Version(Protocol):
     """What a module of a version has."""
 
     def model_of(self, content: dict[str, Any], arrays: Arrays, /) -> Model:
-        """The model that a file describes. What every version shares is checked after that: see ``decode``."""
+        """The model that a file describes. What every version shares is checked after that: see ``manifest``."""
 
     def content_of(self, model: Model, /) -> dict[str, Any]:
         """What a file of this version says of a model: all of the manifest but privacy statement, checksums and format."""
+
+    def arrays_of(self, model: Model, /) -> Arrays:
+        """The arrays of such a file."""
 
 
 VERSIONS: dict[int, Version] = {1: version_1}
