@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpoutlier.detectors.registry import MADE_OF
+from dpoutlier.detectors.registry import MADE_OF, TWINS
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import load_model
 from dpoutlier.model.model import Model
@@ -20,4 +20,6 @@ def read_model(path: str | Path, *, secret: bool = False) -> Model:
         raise ModelFileError(
             f"{path}: the detector, partition and scoring rule of the model file do not belong together."
         )
+    if model.guarantee.epsilon is not None and model.detector in TWINS:
+        raise ModelFileError(f"{path}: the model file promises privacy for a detector that has none.")
     return model

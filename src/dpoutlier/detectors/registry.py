@@ -12,6 +12,7 @@ __all__ = [
     "DEFAULT",
     "DETECTOR_NAMES",
     "MADE_OF",
+    "TWINS",
     "check_known",
     "class_named",
     "detector",
@@ -49,6 +50,8 @@ CLASS_HOMES = {name: one.module for one in _REGISTERED for name in (one.private,
 """The module of each class, so that nothing is imported before it is used."""
 MADE_OF = {name: (one.partition, one.scorer, one.soft) for one in _REGISTERED for name in (one.private, one.twin)}
 """Partition and scoring rule of the models of each class."""
+TWINS = frozenset(one.twin for one in _REGISTERED)
+"""The classes that give no privacy."""
 
 
 def detector_class(name: str) -> Any:

@@ -155,10 +155,11 @@ class _Maker:
 
     def fits(self, which: str, epsilon: float, *, control: bool = False) -> list[Any]:
         """A fit on each set of made-up rows, or on none of its rows."""
-        more = {"max_cells": MAX_CELLS} if which == "grid" else {}
+        made = detector_class(which)
+        more = {"max_cells": MAX_CELLS} if "max_cells" in made(1).get_params() else {}
         with nothing_to_protect():
             return [
-                detector_class(which)(
+                made(
                     min(epsilon * self.factor, MAX_EPSILON),
                     features=self.bounds,
                     n_rows_hint=len(one.reference),
