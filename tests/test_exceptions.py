@@ -48,6 +48,14 @@ def test_errors_are_pickled_with_their_fields(error):
         assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
 
 
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_within_a_file_keeps_its_fields(error):
+    placed = error.within("a.csv")
+    assert type(placed) is type(error)
+    assert (placed.problem, str(placed)) == (f"a.csv: {error.problem}", f"a.csv: {error}")
+    assert vars(placed) == vars(error) | {"problem": placed.problem}
+
+
 def fails():
     DPForest("many", features=(0, 1)).fit([[0.5]])
 

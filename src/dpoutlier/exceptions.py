@@ -1,5 +1,6 @@
 """Errors of dpoutlier. Messages and fields name the argument, the value and the remedy, and never a reference value."""
 
+from copy import copy
 from typing import Self
 
 __all__ = [
@@ -43,6 +44,24 @@ class DpoutlierError(Exception):
     def __init__(self, problem: str = "", *, remedy: str = "", code: str | None = None) -> None:
         self.problem, self.remedy, self.code = problem, remedy, code
         super().__init__(f"{problem} {remedy}" if remedy else problem)
+
+    def within(self, place: object) -> Self:
+        """Make the same error with the file or feature in front of its problem. It keeps all fields.
+
+        Parameters
+        ----------
+        place : object
+            What the problem is in, such as a path.
+
+        Returns
+        -------
+        DpoutlierError
+            The new error, of the same class.
+        """
+        placed = copy(self)
+        placed.problem = f"{place}: {self.problem}"
+        super(DpoutlierError, placed).__init__(f"{place}: {self}")  # text of built-in errors that keep it elsewhere
+        return placed
 
 
 class InvalidParameterError(DpoutlierError, ValueError):

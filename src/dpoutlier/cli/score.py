@@ -203,10 +203,9 @@ def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table",
     try:
         return scorer.arrow(features, first)
     except PointsError as error:
-        where = f"{source.files[file]}: " if len(source.files) > 1 else ""
+        problem = (error.within(source.files[file]) if len(source.files) > 1 else error).problem
         remedy = UNSCORED if error.code == "missing-value" else error.remedy
-        problem = f"{where}{error.problem}"
-    raise PointsError(problem, remedy=remedy)
+        raise PointsError(problem, remedy=remedy, code=error.code, row=error.row, column=error.column) from None
 
 
 def _print_top(scored: ScoreResult) -> None:

@@ -150,11 +150,11 @@ class ServedModel(ScoresPoints):
             names, known = convert.column_names(X) or [], self.description.domain.names
             if known is None or not set(known) < set(names):
                 raise
-            kind, text = type(error), str(error).rstrip()
-        shown = ", ".join(map(repr, known[:SHOWN_COLUMNS])) + (", ..." if len(known) > SHOWN_COLUMNS else "")
-        raise kind(
-            f"{text}\nPass the model's columns only ({shown}), or use score_frame, which leaves others as they are."
-        )
+            shown = ", ".join(map(repr, known[:SHOWN_COLUMNS])) + (", ..." if len(known) > SHOWN_COLUMNS else "")
+            error.add_note(
+                f"Pass the model's columns only ({shown}), or use score_frame, which leaves others as they are."
+            )
+            raise
 
     def _fitted_domain(self) -> Domain:
         return self.description.domain

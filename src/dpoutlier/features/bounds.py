@@ -372,7 +372,7 @@ def _categories(given: Any) -> dict[Key, Category]:
         try:
             found[_key("categories", key)] = levels if isinstance(levels, Category) else Category(levels)
         except InvalidParameterError as error:
-            raise InvalidParameterError(f"categories of {key!r}: {error}") from None
+            raise error.within(f"categories of {key!r}") from None
     return found
 
 

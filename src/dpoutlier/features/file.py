@@ -44,7 +44,7 @@ def read_features(path: str | Path) -> tuple[dict[str, Any], list[str]]:
     try:
         return _declared(_features(content))
     except InvalidParameterError as error:
-        raise InvalidParameterError(f"features file {path}: {error}") from None
+        raise error.within(f"features file {path}") from None
 
 
 def _toml(text: str) -> Any:
@@ -114,7 +114,7 @@ def _entry(name: str, own: Any, entry: Any) -> Any:
             case {"outer": _} if set(own) <= {"outer", "share"}:
                 return PrivateBounds(**own)
     except InvalidParameterError as error:
-        raise InvalidParameterError(f"{name}: {error}") from None
+        raise error.within(name) from None
     hint = " A name with a dot in it needs quotes." if isinstance(entry, dict) and not set(entry) & KEYS else ""
     raise InvalidParameterError(f"{name} must be {SHAPES}; got {shown(entry)}.{hint}")
 

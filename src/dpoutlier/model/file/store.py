@@ -93,7 +93,7 @@ def load_model(path: str | Path, *, secret: bool = False) -> Model:
             manifest, arrays = read_archive(archive, size)
         model = model_of(manifest, arrays)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
+        raise error.within(path) from None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the content, it is the file's fault
