@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpoutlier
-from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals
+from dpoutlier import KNN, DPForest, DPGridKNN, DPMarginals, FittedDetector, Forest, GridKNN, Marginals
 
 SECTION = re.compile(r"^([A-Z][A-Za-z ]+)\n-{3,}\n", re.MULTILINE)
 ENTRY = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*)(?: : (.+))?$")
@@ -30,7 +30,7 @@ DETECTOR = f"{MODEL} fit fit_predict set_params"
 VISIBLE = {
     "Bounds": "domain from_file leaked n_features of",
     "Category": "code from_json names to_json",
-    "Client": f"{MODEL} close estimator model_ models release walk",
+    "Client": f"{SCORING} close explain models privacy_statement publishable release",
     "CountIntervals": "",
     "Counterfactual": "",
     "DPForest": DETECTOR,
@@ -225,6 +225,20 @@ def test_tab_completion_shows_only_what_can_be_used(kind):
     fitted = FITTED - ({"model_"} if kind is KNN else set())
     assert shown == (visible(kind) - absent) | set(detector.get_params()) | fitted | BY_SCIKIT_LEARN
     assert all(hasattr(detector, name) for name in shown)
+
+
+@pytest.mark.parametrize("kind", [DPForest, DPGridKNN])
+@pytest.mark.parametrize("target_fpr", [None, 0.1])
+def test_tab_completion_of_a_loaded_model_shows_only_what_it_has(kind, target_fpr, tmp_path):
+    given = {"features": (0, 1), "n_rows_hint": 10, "target_fpr": target_fpr}
+    path = kind(epsilon=1, **given).fit(np.full((9, 2), 0.5)).save(tmp_path / "model")
+    shown = {name for name in dir(dpoutlier.load(path)) if not name.startswith("_")}
+    absent = ({"walk"} if kind is DPForest else set()) | ({"offset_"} if target_fpr is None else set())
+    assert shown == (visible(FittedDetector) - absent) | FITTED | {"n_jobs"}
+
+
+def test_the_package_shows_its_public_names_alone():
+    assert dir(dpoutlier) == sorted(dpoutlier.__all__)
 
 
 def test_old_names_do_not_show():

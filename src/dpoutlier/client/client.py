@@ -29,16 +29,8 @@ __all__ = ["Client"]
 T = TypeVar("T")
 
 
-class NeedsTheModel:
-    """A method that needs the model itself, so a client lacks it. Accessing it raises an ``AttributeError`` with the remedy."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    def __get__(self, client: Any, owner: type) -> NoReturn:
-        raise AttributeError(
-            f"{self.name} needs the model itself, which a client lacks. Load the model file: dpoutlier.load(path).{self.name}"
-        )
+LACKING = frozenset({"count_intervals", "estimator", "export_scores", "guarantee_", "model_", "save", "walk"})
+"""What a fitted detector has and a client lacks, since it needs the model itself."""
 
 
 class Client(ScoresPoints):
@@ -128,13 +120,16 @@ class Client(ScoresPoints):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    count_intervals = NeedsTheModel()
-    estimator = NeedsTheModel()
-    export_scores = NeedsTheModel()
-    guarantee_ = NeedsTheModel()
-    model_ = NeedsTheModel()
-    save = NeedsTheModel()
-    walk = NeedsTheModel()
+    def __getattr__(self, name: str) -> Any:
+        """What a client lacks; or the error of a property that could not be computed, once more."""
+        if name in LACKING:
+            raise AttributeError(
+                f"{name} needs the model itself, which a client lacks. Load the model file: dpoutlier.load(path).{name}"
+            )
+        return object.__getattribute__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return self._usable_names()
 
     def close(self) -> None:
         """Close the connections. The next call opens new ones."""

@@ -423,6 +423,10 @@ class FittedDetector(WalksCells):
     def __repr__(self) -> str:
         return f"<fitted {self.model_.detector}: {self.model_!r}>"
 
+    def __dir__(self) -> list[str]:
+        walks = isinstance(self.model_.scorer, NearestCells)
+        return [name for name in self._usable_names() if name != "walk" or walks]
+
     def _with_model(self, model: Model) -> FittedDetector:
         """The same detector with another model, as one whose counts are held in another way."""
         return FittedDetector(model, self.n_jobs)

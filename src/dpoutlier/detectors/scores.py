@@ -374,6 +374,10 @@ class ScoresPoints(ABC):
             )
         return 0.0 - threshold
 
+    def _usable_names(self) -> list[str]:
+        """For tab completion: there is no ``offset_`` without a threshold."""
+        return [name for name in object.__dir__(self) if name != "offset_" or self._threshold() is not None]
+
     def set_threshold(self, *, target_fpr: float | None = None, score: float | None = None) -> Self:
         """Set the threshold of ``predict``, by a false-positive rate or by a score.
 
