@@ -88,7 +88,7 @@ def test_a_features_file_that_does_not_exist(tmp_path):
         ({"age": 3}, "bounds of age must be a pair"),
         ({1: (0, 1)}, "dict from feature name"),
         (([0], [1]), "one for each of 2 features"),
-        ({"age": (0, 1)}, "1 features are declared"),
+        ({"age": (0, 1)}, "the declared features are"),
     ],
 )
 def test_bounds_that_cannot_be_used_are_refused_before_any_row_is_read(bounds, message):

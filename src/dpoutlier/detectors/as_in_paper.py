@@ -26,7 +26,7 @@ def as_in_paper(
 ) -> DPGridKNN:
     """Fit DP Grid k-NN with the paper's own preprocessing. **Not private.**
 
-    The grid lies where the reference rows lie (``unsafe_bounds``), and no noise covers that. In the paper these numbers stay on
+    The grid lies where the reference rows lie, and no noise covers that. In the paper these numbers stay on
     a trusted server; here the model holds them. The noise is exact, with scale 1 / epsilon; for the paper's own neighbours,
     which replace a row, this gives only 2 epsilon. The model's privacy statement says that nothing is guaranteed. For a private fit
     use :class:`DPGridKNN` with declared bounds, or :class:`DPForest`.

@@ -63,8 +63,7 @@ class GridKNN(_GridDetector, ExactDetector):
     features : dict, Bounds, PrivateBounds, pair or path, default=None
         Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
         a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
-        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
-        features.
+        knows them, :class:`PrivateBounds` takes them from the rows here. Required, unless ``categories`` names all features.
     categories : dict, default=None
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'
@@ -72,7 +71,7 @@ class GridKNN(_GridDetector, ExactDetector):
         error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
         would reveal something.
     k : int, default=10
-        Noisy rows to gather around a point.
+        Rows to gather around a point.
     bins : int or sequence of int, default=5
         Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
         goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)

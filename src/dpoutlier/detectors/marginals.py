@@ -44,8 +44,7 @@ class Marginals(_MarginalsDetector, ExactDetector):
     features : dict, Bounds, PrivateBounds, pair or path, default=None
         Public range of each feature, such as ``{"age": (0, 120)}``; a pair means the same range for all features, and a path is
         a features file. Values outside count as the nearest bound. Never take the ranges from the reference rows; where nobody
-        knows them, :class:`PrivateBounds` estimates them with a part of epsilon. Required, unless ``categories`` names all
-        features.
+        knows them, :class:`PrivateBounds` takes them from the rows here. Required, unless ``categories`` names all features.
     categories : dict, default=None
         Public levels of categorical features, by name or column number: a list of levels, or a :class:`Category`.
     missing : {'error', 'cell'} or list of features, default='error'

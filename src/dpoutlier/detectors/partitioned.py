@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -55,7 +55,7 @@ class PartitionedDetector(HoldsModel, Detector):
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         """Every public choice; ``bounds_share`` of epsilon goes to private bounds; None without any."""
 
-    def fit(self, X: Any, y: Any = None) -> PartitionedDetector:  # noqa: ARG002 - scikit-learn's signature
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Fit on reference rows.
 
         A private detector spends its ``epsilon`` with each fit: fits on the same people add up. Everything after the fit has no

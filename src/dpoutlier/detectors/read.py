@@ -15,7 +15,7 @@ __all__ = ["read_model"]
 def read_model(path: str | Path, *, secret: bool = False) -> Model:
     """Read a model file. A detector that this dpoutlier does not know is not refused here: what was released can be shown."""
     model = load_model(path, secret=secret)
-    parts = (model.partition.name.removeprefix("mixed-"), model.scorer.name, model.scorer.to_json().get("soft"))
+    parts = (model.partition.kind, model.scorer.name, model.scorer.to_json().get("soft"))
     if parts not in MADE_OF.values() or parts != MADE_OF.get(model.detector, parts):
         raise ModelFileError(
             f"{path}: the detector, partition and scoring rule of the model file do not belong together."

@@ -36,7 +36,7 @@ class Registered(NamedTuple):
 _REGISTERED = (
     Registered("forest", "DPForest", "Forest", "dpoutlier.detectors.forest", "trees", "log-counts", soft=True),
     Registered(
-        "marginals", "DPMarginals", "Marginals", "dpoutlier.detectors.marginals", "margins", "log-counts", soft=False
+        "marginals", "DPMarginals", "Marginals", "dpoutlier.detectors.marginals", "marginals", "log-counts", soft=False
     ),
     Registered("grid", "DPGridKNN", "GridKNN", "dpoutlier.detectors.grid", "grid", "nearest-cells"),
 )
@@ -72,7 +72,7 @@ def check_known(name: str, where: object = "the model") -> None:
         raise ModelFileError(f"{where} holds a {name!r}, a detector that this dpoutlier does not know: upgrade it.")
 
 
-def detector(name: str = "auto", *, epsilon: Any, features: Any, **arguments: Any) -> Any:
+def detector(name: str = "auto", *, epsilon: Any, features: Any = None, **arguments: Any) -> Any:
     """Make a private detector by name, ready to fit.
 
     Start here if you do not know which detector to choose. No data is read before ``fit``.
@@ -83,8 +83,9 @@ def detector(name: str = "auto", *, epsilon: Any, features: Any, **arguments: An
         Which detector: :class:`DPForest`, :class:`DPMarginals` or :class:`DPGridKNN`. 'auto' is the forest.
     epsilon : float, Fraction or str
         Total privacy loss of the fit; smaller is more private. The data custodian chooses it.
-    features : dict, Bounds, PrivateBounds, pair or path
-        Public range of each feature, such as ``{"age": (0, 120)}``. Never take the ranges from the reference rows.
+    features : dict, Bounds, PrivateBounds, pair or path, default=None
+        Public range of each feature, such as ``{"age": (0, 120)}``. Never take the ranges from the reference rows. Required, unless
+        ``categories`` names all features.
     **arguments : dict
         Any other parameter of the detector, such as ``target_fpr=0.05``.
 

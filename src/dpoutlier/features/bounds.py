@@ -280,8 +280,7 @@ class Bounds:
         if found is None:
             if n_features != len(self.names):
                 raise InvalidParameterError(
-                    f"{len(self.names)} features are declared, {list(self.names)}, "
-                    f"but the data has {n_features} columns without names."
+                    f"the declared features are {list(self.names)}, but the data has {n_features} columns, without names."
                 )
             found = self.names
         self._check_names(found)

@@ -242,7 +242,7 @@ def privacy_statement(model: Model) -> PrivacyStatement:
         n_rows_hint=_n_rows_hint(n_rows_hint, charges, merged)
         if private or n_rows_hint is None
         else f"{n_rows_hint} (nothing here is private)",
-        partition=f"{partition.name.removeprefix('mixed-')} of {_cells(partition.n_cells)} cells"
+        partition=f"{partition.kind} of {_cells(partition.n_cells)} cells"
         + (f": {partition.detail}" if partition.detail else ""),
         remarks=tuple(remarks),
         not_protected=tuple(text for text in NOT_PROTECTED if guarantee.person is None or text is not PAST_THE_CAP),

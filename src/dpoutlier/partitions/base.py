@@ -55,6 +55,7 @@ class Binned:
     """Cells along each feature: its bins, and one for missing values where it has that."""
 
     name: ClassVar[str]
+    kind: ClassVar[str]
     most_bins: ClassVar[int]
 
     def __post_init__(self) -> None:
@@ -96,7 +97,11 @@ class Partition(Protocol):
 
     @property
     def name(self) -> str:
-        """The word for it in files: grid, trees, margins."""
+        """The word for it in files."""
+
+    @property
+    def kind(self) -> str:
+        """The word for it elsewhere: grid, trees, marginals."""
 
     @property
     def detail(self) -> str:

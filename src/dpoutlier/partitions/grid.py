@@ -38,6 +38,7 @@ class Grid(Binned):
     """
 
     name: ClassVar[str] = "grid"
+    kind: ClassVar[str] = "grid"
     detail: ClassVar[str] = ""
     cells_per_row: ClassVar[int] = 1
     members: ClassVar[tuple[Member, ...]] = ()

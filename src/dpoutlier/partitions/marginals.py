@@ -27,6 +27,7 @@ class Margins(Binned):
     """
 
     name: ClassVar[str] = "margins"
+    kind: ClassVar[str] = "marginals"
     detail: ClassVar[str] = "a histogram for each feature on its own"
     most_bins: ClassVar[int] = 2**16
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,6 +42,8 @@ class Trees:
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (3, 5)
     """
+
+    kind: ClassVar[str] = "trees"
 
     n_features: int
     n_trees: int

@@ -102,7 +102,7 @@ def count_intervals(
     if not is_whole(steps) or steps < 0:
         raise parameter_error("steps", "a whole number of at least 0", steps)
     if steps and not isinstance(partition, Grid):
-        raise parameter_error("steps", f"0 for {partition.name}", steps, "Only grids measure distance in steps.")
+        raise parameter_error("steps", f"0 for {partition.kind}", steps, "Only grids measure distance in steps.")
     if steps and isinstance(counts, SparseCounts):
         raise parameter_error(
             "steps", "0 for sparse counts", steps, "A sparse model does not hold the counts of unlisted cells."

@@ -29,7 +29,7 @@ def export_scores(
     scorer = model.scorer
     if not isinstance(scorer, LogCounts):
         raise InvalidParameterError(
-            f"a {model.partition.name} has no score table. The order of the walk depends on where the point lies inside its cell, "
+            f"a {model.partition.kind} has no score table. The order of the walk depends on where the point lies inside its cell, "
             "so the cell alone does not determine the score. Fit a DPForest or DPMarginals to score in SQL."
         )
     if not model.publishable and not secret:
