@@ -93,6 +93,8 @@ def _check(case, server, description):
             checks.response_schema_conformance,
         ],
     )
+    declared = description["paths"][case.operation.path][case.operation.method]["responses"]
+    assert str(answer.status_code) in declared  # by itself, and not only as one of 4XX
     assert "Traceback" not in answer.text
     assert answer.headers["x-request-id"]
     if answer.status_code >= 400:

@@ -35,24 +35,10 @@ OTHERS = {
 }
 
 
-class Application(FastAPI):
-    """FastAPI, but for its error 422: parameters that cannot be used are an error 400, as everything else."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            found = super().openapi()
-            for route in found["paths"].values():
-                for operation in route.values():
-                    operation["responses"].pop("422", None)
-            for name in ("HTTPValidationError", "ValidationError"):
-                found["components"]["schemas"].pop(name, None)
-        return super().openapi()
-
-
 def create_app(settings: Settings) -> FastAPI:
     """The application of one worker. Its models are loaded when it starts."""
     worker = Worker(settings)
-    app = Application(
+    app = FastAPI(
         title="dpoutlier",
         version="1",
         description="Outlier scores from models that were fitted under differential privacy. Queries cost no budget.",

@@ -42,7 +42,7 @@ __all__ = ["SCORE", "router"]
 SCORE = "/v1/models/{model}/score"
 PAGE = {file.name: file.read_bytes() for file in (Path(__file__).parent / "page").iterdir()}
 TEXT = {"schema": {"type": "string"}}
-WORDS = {
+WORDS: dict[int | str, str] = {
     400: "The request cannot be used.",
     401: "No valid key.",
     403: "The key is not for this.",
@@ -54,6 +54,7 @@ WORDS = {
     421: "Without keys, requests must use the host name localhost.",
     429: "Too many requests with this key.",
     431: "Headers too large.",
+    "4XX": "The request cannot be answered.",
     503: "Stopping, overloaded or not ready.",
 }
 POINTS: dict[str, Any] = {
@@ -70,14 +71,13 @@ POINTS: dict[str, Any] = {
 }
 
 
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, with those that every route has."""
-    return {one: {"model": ErrorResponse, "description": WORDS[one]} for one in (400, *statuses, 421, 431, 503)}
+def _errors(*statuses: int | str) -> dict[int | str, dict[str, Any]]:
+    return {one: {"model": ErrorResponse, "description": WORDS[one]} for one in statuses}
 
 
 OF_POINTS = _errors(401, 404, 406, 408, 413, 415, 429)
 
-router = APIRouter(dependencies=[Depends(note_route)])
+router = APIRouter(dependencies=[Depends(note_route)], responses=_errors(400, 421, 431, "4XX", 503))
 
 
 # Open to all --------------------------------------------------------------------------------------------------------------
@@ -101,9 +101,7 @@ async def openapi(request: Request) -> dict[str, Any]:
     return description
 
 
-@router.get(
-    "/healthz", summary="Whether the process is running.", response_model_exclude_none=True, responses=_errors()
-)
+@router.get("/healthz", summary="Whether the process is running.", response_model_exclude_none=True)
 async def health() -> Health:
     return Health(status="ok")
 
@@ -112,7 +110,7 @@ async def health() -> Health:
     "/readyz",
     summary="Whether the server answers with all its models.",
     response_model_exclude_none=True,
-    responses=_errors() | {503: {"model": Health | ErrorResponse, "description": WORDS[503]}},
+    responses={503: {"model": Health | ErrorResponse, "description": WORDS[503]}},
 )
 async def ready(request: Request, response: Response) -> Health:
     reasons = worker_of(request).reasons()
