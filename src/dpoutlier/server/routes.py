@@ -88,6 +88,7 @@ async def page() -> Response:
     return await page_file("index.html")
 
 
+# Not StaticFiles: it answers ranges, reads files in a thread, and stands outside of the router, whose dependency notes routes.
 @router.get("/static/{name}", include_in_schema=False)
 async def page_file(name: str) -> Response:
     if name not in PAGE:
