@@ -53,7 +53,11 @@ class AuditError(DpoutlierError):
 
 
 class AuditChangedError(ValueError):
-    """The file is not the one that this server has written, or not as it was left."""
+    """The file is not the one that this server has written, or not as it was left. ``fault`` is ``MOVED`` or ``CUT``."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 class Verified(NamedTuple):
@@ -149,7 +153,7 @@ class AuditLog:
     def _failed(self, error: Exception) -> None:
         known, self.fault = self.fault, CANNOT
         if isinstance(error, AuditChangedError):
-            self.fault = str(error)
+            self.fault = error.fault
         elif isinstance(error, FileNotFoundError):
             self.fault = MOVED
         if self.fault == MOVED:
