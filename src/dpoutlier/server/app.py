@@ -42,8 +42,6 @@ def create_app(settings: Settings) -> FastAPI:
         title="dpoutlier",
         version="1",
         description="Outlier scores from models that were fitted under differential privacy. Queries cost no budget.",
-        docs_url=None,
-        redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
@@ -76,9 +74,8 @@ def _load(models: LoadedModels) -> None:
     except BaseException as error:  # noqa: BLE001 - whatever it is, this worker cannot answer
         log("start-failed", "critical", **where(error))
         time.sleep(RETRY)
-        os._exit(
-            1
-        )  # and not as uvicorn ends: others may still answer with what the file held before, and must not be stopped
+        # Not as uvicorn ends: others may still answer with what the file held before, and must not be stopped.
+        os._exit(1)
     for name in models.served:
         tally.loaded(name, well=True)
 

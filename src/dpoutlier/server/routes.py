@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dpoutlier.exceptions import DpoutlierError
@@ -26,15 +27,7 @@ from dpoutlier.server.json_points import json_points
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import ExplainQuery, ScoreQuery
 from dpoutlier.server.points import Points, missing_value
-from dpoutlier.server.schemas import (
-    ErrorResponse,
-    Explanations,
-    Health,
-    ModelDetail,
-    ModelList,
-    PointsIn,
-    Scores,
-)
+from dpoutlier.server.schemas import ErrorResponse, Explanations, Health, ModelDetail, ModelList, PointsIn, Scores
 from dpoutlier.server.worker import worker_of
 
 __all__ = ["SCORE", "router"]
@@ -97,9 +90,8 @@ async def page_file(name: str) -> Response:
 
 
 @router.get("/openapi.json", include_in_schema=False)
-async def openapi(request: Request) -> dict[str, Any]:
-    description: dict[str, Any] = request.app.openapi()
-    return description
+async def openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
 
 
 @router.get("/healthz", summary="Whether the process is running.", response_model_exclude_none=True)
