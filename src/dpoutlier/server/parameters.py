@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pydantic_core import PydanticKnownError
 from starlette.datastructures import QueryParams
 
@@ -34,10 +34,8 @@ def _number(text: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-class ScoreQuery(BaseModel):
+class ScoreQuery(BaseModel, extra="forbid", frozen=True):
     """How points are scored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     missing: Literal["error", "null"] = Field(
         default="error",
@@ -58,10 +56,8 @@ class ScoreQuery(BaseModel):
         return self
 
 
-class ExplainQuery(BaseModel):
+class ExplainQuery(BaseModel, extra="forbid", frozen=True):
     """Explanations need complete points, and have no threshold to move."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     missing: Literal["error"] = Field(default="error", description="Points must not miss a value.")
 
@@ -77,10 +73,8 @@ def check_given_once(given: QueryParams) -> None:
 def refusal_of(errors: Sequence[Any]) -> Refusal:
     """The error response for the first of pydantic's errors."""
     first = errors[0]
-    name = first["loc"][-1]
+    name, must = first["loc"][-1], MUST.get(first["type"], "be valid").format(**first.get("ctx", {}))
+    text = f"{name} must {must}, got {cut(first['input'])}"
     if first["type"] == "extra_forbidden":
         text = f"unknown parameter {cut(name)}. See /openapi.json for those that this route takes"
-    else:
-        must = MUST.get(first["type"], "be valid").format(**first.get("ctx", {}))
-        text = f"{name} must {must}, got {cut(first['input'])}"
     return Refusal("bad-parameter", f"{text}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from dpoutlier.privacy.guarantee import Neighbours
 from dpoutlier.server.error_responses import CODES
@@ -28,16 +28,12 @@ Infinite = Literal["inf", "-inf"]
 """JSON has no infinity."""
 
 
-class Schema(BaseModel):
+class Schema(BaseModel, use_attribute_docstrings=True):
     """Attributes' docstrings are their descriptions in OpenAPI."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
-
-class PointsIn(Schema):
+class PointsIn(Schema, extra="forbid"):
     """Points by the names of the features, or as lists in their order. null is a missing value."""
-
-    model_config = ConfigDict(extra="forbid")
 
     points: list[dict[str, Value]] | list[list[Value]]
 
