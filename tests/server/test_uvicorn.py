@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.supervisors import Multiprocess
@@ -15,6 +16,7 @@ from uvicorn.supervisors.multiprocess import Process
 
 import dpoutlier.server
 
+TESTED = SpecifierSet(">=0.37,<0.55")
 ROOT, SERVER = Path(__file__).parents[2], Path(dpoutlier.server.__file__).parent
 IMPORTED = {
     "protocol.py": {"uvicorn.protocols.http.httptools_impl.HttpToolsProtocol"},
@@ -52,11 +54,11 @@ ATTRIBUTES = {
 }
 
 
-def test_the_installed_version_is_in_the_declared_range():
+def test_the_declared_range_is_the_tested_one_and_has_the_installed_version():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["server"]
     (uvicorn,) = (one for one in map(Requirement, declared) if one.name == "uvicorn")
-    assert uvicorn.specifier.contains(version("uvicorn"))
-    assert any(one.operator == "<" for one in uvicorn.specifier)
+    assert uvicorn.specifier == TESTED
+    assert TESTED.contains(version("uvicorn"))
 
 
 def test_nothing_else_of_uvicorn_is_used():

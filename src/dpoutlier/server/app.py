@@ -35,29 +35,13 @@ OTHERS = {
 }
 
 
-class Application(FastAPI):
-    """FastAPI, but for its error 422: parameters that cannot be used are an error 400, as everything else."""
-
-    def openapi(self) -> dict[str, Any]:
-        if self.openapi_schema is None:
-            found = super().openapi()
-            for route in found["paths"].values():
-                for operation in route.values():
-                    operation["responses"].pop("422", None)
-            for name in ("HTTPValidationError", "ValidationError"):
-                found["components"]["schemas"].pop(name, None)
-        return super().openapi()
-
-
 def create_app(settings: Settings) -> FastAPI:
     """The application of one worker. Its models are loaded when it starts."""
     worker = Worker(settings)
-    app = Application(
+    app = FastAPI(
         title="dpoutlier",
         version="1",
         description="Outlier scores from models that were fitted under differential privacy. Queries cost no budget.",
-        docs_url=None,
-        redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
         lifespan=_lifespan,
@@ -90,9 +74,8 @@ def _load(models: LoadedModels) -> None:
     except BaseException as error:  # noqa: BLE001 - whatever it is, this worker cannot answer
         log("start-failed", "critical", **where(error))
         time.sleep(RETRY)
-        os._exit(
-            1
-        )  # and not as uvicorn ends: others may still answer with what the file held before, and must not be stopped
+        # Not as uvicorn ends: others may still answer with what the file held before, and must not be stopped.
+        os._exit(1)
     for name in models.served:
         tally.loaded(name, well=True)
 

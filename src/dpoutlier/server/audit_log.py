@@ -36,12 +36,12 @@ CANNOT = "the audit log cannot be written"
 MOVED = "the audit log was moved, removed or replaced"
 CUT = "the audit log was cut off or changed"
 REMEDIES = {
-    CANNOT: "the audit log cannot be written. Check that the disk has space and that the server's user may write the file.",
-    MOVED: "the audit log was moved, removed or replaced while the server was running. Put the file back, or stop the server, keep "
-    "what there is, and start it again.",
-    CUT: "the audit log was cut off or changed while the server was running, for example by a log rotator. Stop the "
-    "server, move the file away, and start it again. A head that you noted shows what is missing.",
+    CANNOT: ". Check that the disk has space and that the server's user may write the file.",
+    MOVED: " while the server was running. Put the file back, or stop the server, keep what there is, and start it again.",
+    CUT: " while the server was running, for example by a log rotator. Stop the server, move the file away, and start it again. "
+    "A head that you noted shows what is missing.",
 }
+"""How the sentence about each fault goes on in the log."""
 
 
 class AuditError(DpoutlierError):
@@ -53,7 +53,11 @@ class AuditError(DpoutlierError):
 
 
 class AuditChangedError(ValueError):
-    """The file is not the one that this server has written, or not as it was left."""
+    """The file is not the one that this server has written, or not as it was left. ``fault`` is ``MOVED`` or ``CUT``."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
 
 class Verified(NamedTuple):
@@ -149,14 +153,14 @@ class AuditLog:
     def _failed(self, error: Exception) -> None:
         known, self.fault = self.fault, CANNOT
         if isinstance(error, AuditChangedError):
-            self.fault = str(error)
+            self.fault = error.fault
         elif isinstance(error, FileNotFoundError):
             self.fault = MOVED
         if self.fault == MOVED:
             self.close()  # the right file may be put back
         # Without a mark no server runs yet, and its start reports the error.
         if self.fault != known and self.mark.read() is not None:
-            message = f"{self.path}: {REMEDIES[self.fault]} No query is answered meanwhile."
+            message = f"{self.path}: {self.fault}{REMEDIES[self.fault]} No query is answered meanwhile."
             log("audit-failed", "critical", message=message, **where(error))
 
     def _write(self, last: Known, event: str, fields: dict[str, Any]) -> Known:

@@ -67,7 +67,7 @@ def prepared(model: Model) -> Model:
     """The model in a form that answers in constant time, or an error. Every model that a worker scores with passes here."""
     if not model.guarantee.private:
         raise SecretError(
-            "it gives no privacy (a twin, an infinite epsilon, seeded or float noise), so it is never served. Fit it with a DP "
+            "it gives no privacy (a twin, an infinite epsilon or seeded noise), so it is never served. Fit it with a DP "
             "detector and a finite epsilon."
         )
     return with_constant_time_counts(FittedDetector(model))._fitted_model()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+from pydantic_core import PydanticKnownError
 from starlette.datastructures import QueryParams
 
 from dpoutlier.features.category import NUMBER
@@ -15,22 +15,27 @@ from dpoutlier.server.error_responses import Refusal, cut
 __all__ = ["ExplainQuery", "ScoreQuery", "check_given_once", "refusal_of"]
 
 LONGEST_NUMBER = 400
+MUST = {
+    "float_parsing": "be a number, such as 0.05",
+    "greater_than": "be greater than {gt:g}",
+    "less_than": "be less than {lt:g}",
+    "literal_error": "be {expected}",
+}
+"""What a value must be, for each type of pydantic's errors that these parameters have."""
 
 
 def _number(text: Any) -> Any:
     """A number as features take it, which is less than pydantic takes: no ``1_000``."""
     if isinstance(text, str) and (len(text) > LONGEST_NUMBER or not NUMBER.fullmatch(text)):
-        raise PydanticCustomError("number", "must be a number, such as 0.05")
+        raise PydanticKnownError("float_parsing")
     return text
 
 
 Number = Annotated[float, BeforeValidator(_number)]
 
 
-class ScoreQuery(BaseModel):
+class ScoreQuery(BaseModel, extra="forbid", frozen=True):
     """How points are scored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     missing: Literal["error", "null"] = Field(
         default="error",
@@ -47,14 +52,12 @@ class ScoreQuery(BaseModel):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.target_fpr is not None and self.threshold is not None:
-            raise PydanticCustomError("one_threshold", "give either target_fpr or threshold, not both")
+            raise Refusal("bad-parameter", "give either target_fpr or threshold, not both.")
         return self
 
 
-class ExplainQuery(BaseModel):
+class ExplainQuery(BaseModel, extra="forbid", frozen=True):
     """Explanations need complete points, and have no threshold to move."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     missing: Literal["error"] = Field(default="error", description="Points must not miss a value.")
 
@@ -70,9 +73,8 @@ def check_given_once(given: QueryParams) -> None:
 def refusal_of(errors: Sequence[Any]) -> Refusal:
     """The error response for the first of pydantic's errors."""
     first = errors[0]
-    place, text = [one for one in first["loc"] if one != "query"], first["msg"].replace("Input should", "must")
+    name, must = first["loc"][-1], MUST.get(first["type"], "be valid").format(**first.get("ctx", {}))
+    text = f"{name} must {must}, got {cut(first['input'])}"
     if first["type"] == "extra_forbidden":
-        text = f"unknown parameter {cut(place[-1])}. See /openapi.json for those that this route takes"
-    elif place:
-        text = f"{place[-1]} {text}, got {cut(first['input'])}"
+        text = f"unknown parameter {cut(name)}. See /openapi.json for those that this route takes"
     return Refusal("bad-parameter", f"{text}.")

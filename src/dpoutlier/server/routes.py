@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from dpoutlier.exceptions import DpoutlierError
@@ -26,15 +27,7 @@ from dpoutlier.server.json_points import json_points
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import ExplainQuery, ScoreQuery
 from dpoutlier.server.points import Points, missing_value
-from dpoutlier.server.schemas import (
-    ErrorResponse,
-    Explanations,
-    Health,
-    ModelDetail,
-    ModelList,
-    PointsIn,
-    Scores,
-)
+from dpoutlier.server.schemas import ErrorResponse, Explanations, Health, ModelDetail, ModelList, PointsIn, Scores
 from dpoutlier.server.worker import worker_of
 
 __all__ = ["SCORE", "router"]
@@ -42,7 +35,7 @@ __all__ = ["SCORE", "router"]
 SCORE = "/v1/models/{model}/score"
 PAGE = {file.name: file.read_bytes() for file in (Path(__file__).parent / "page").iterdir()}
 TEXT = {"schema": {"type": "string"}}
-WORDS = {
+WORDS: dict[int | str, str] = {
     400: "The request cannot be used.",
     401: "No valid key.",
     403: "The key is not for this.",
@@ -54,6 +47,7 @@ WORDS = {
     421: "Without keys, requests must use the host name localhost.",
     429: "Too many requests with this key.",
     431: "Headers too large.",
+    "4XX": "The request cannot be answered.",
     503: "Stopping, overloaded or not ready.",
 }
 POINTS: dict[str, Any] = {
@@ -70,14 +64,13 @@ POINTS: dict[str, Any] = {
 }
 
 
-def _errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error responses of a route, with those that every route has."""
-    return {one: {"model": ErrorResponse, "description": WORDS[one]} for one in (400, *statuses, 421, 431, 503)}
+def _errors(*statuses: int | str) -> dict[int | str, dict[str, Any]]:
+    return {one: {"model": ErrorResponse, "description": WORDS[one]} for one in statuses}
 
 
 OF_POINTS = _errors(401, 404, 406, 408, 413, 415, 429)
 
-router = APIRouter(dependencies=[Depends(note_route)])
+router = APIRouter(dependencies=[Depends(note_route)], responses=_errors(400, 421, 431, "4XX", 503))
 
 
 # Open to all --------------------------------------------------------------------------------------------------------------
@@ -88,6 +81,7 @@ async def page() -> Response:
     return await page_file("index.html")
 
 
+# Not StaticFiles: it answers ranges, reads files in a thread, and stands outside of the router, whose dependency notes routes.
 @router.get("/static/{name}", include_in_schema=False)
 async def page_file(name: str) -> Response:
     if name not in PAGE:
@@ -96,14 +90,11 @@ async def page_file(name: str) -> Response:
 
 
 @router.get("/openapi.json", include_in_schema=False)
-async def openapi(request: Request) -> dict[str, Any]:
-    description: dict[str, Any] = request.app.openapi()
-    return description
+async def openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
 
 
-@router.get(
-    "/healthz", summary="Whether the process is running.", response_model_exclude_none=True, responses=_errors()
-)
+@router.get("/healthz", summary="Whether the process is running.", response_model_exclude_none=True)
 async def health() -> Health:
     return Health(status="ok")
 
@@ -112,7 +103,7 @@ async def health() -> Health:
     "/readyz",
     summary="Whether the server answers with all its models.",
     response_model_exclude_none=True,
-    responses=_errors() | {503: {"model": Health | ErrorResponse, "description": WORDS[503]}},
+    responses={503: {"model": Health | ErrorResponse, "description": WORDS[503]}},
 )
 async def ready(request: Request, response: Response) -> Health:
     reasons = worker_of(request).reasons()

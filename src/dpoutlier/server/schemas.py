@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
+
+from dpoutlier.privacy.guarantee import Neighbours
+from dpoutlier.server.error_responses import CODES
 
 __all__ = [
     "ErrorResponse",
@@ -25,15 +28,17 @@ Infinite = Literal["inf", "-inf"]
 """JSON has no infinity."""
 
 
-class PointsIn(BaseModel):
-    """Points by the names of the features, or as lists in their order. null is a missing value."""
+class Schema(BaseModel, use_attribute_docstrings=True):
+    """Attributes' docstrings are their descriptions in OpenAPI."""
 
-    model_config = ConfigDict(extra="forbid")
+
+class PointsIn(Schema, extra="forbid"):
+    """Points by the names of the features, or as lists in their order. null is a missing value."""
 
     points: list[dict[str, Value]] | list[list[Value]]
 
 
-class ModelSummary(BaseModel):
+class ModelSummary(Schema):
     """A model in a list."""
 
     id: str
@@ -42,19 +47,19 @@ class ModelSummary(BaseModel):
     publishable: bool
     private: bool
     epsilon: str
-    neighbours: str
+    neighbours: str = Field(json_schema_extra={"enum": [*Neighbours]})
     n_features: int
     threshold: float | Infinite | None
     target_fpr: float | None
 
 
-class ModelList(BaseModel):
+class ModelList(Schema):
     """The models that the key may use."""
 
     models: list[ModelSummary]
 
 
-class Feature(BaseModel):
+class Feature(Schema):
     """A feature with its public bounds or levels."""
 
     name: str
@@ -70,7 +75,7 @@ class Feature(BaseModel):
     missing: bool
 
 
-class Limits(BaseModel):
+class Limits(Schema):
     """The most that one request may bring."""
 
     rows: int
@@ -89,7 +94,7 @@ class ModelDetail(ModelSummary):
     statement_text: str
 
 
-class Scores(BaseModel):
+class Scores(Schema):
     """Outlier scores, in the order of the points: larger is more outlying. null where a point has no score."""
 
     model: str
@@ -101,7 +106,7 @@ class Scores(BaseModel):
     prediction: list[Literal[1, -1] | None] | None
 
 
-class ExplanationRow(BaseModel):
+class ExplanationRow(Schema):
     """One feature of an explained point."""
 
     feature: str
@@ -112,7 +117,7 @@ class ExplanationRow(BaseModel):
     empty: float | None
 
 
-class OneExplanation(BaseModel):
+class OneExplanation(Schema):
     """Why a point scores as it does."""
 
     outlier_score: float
@@ -120,7 +125,7 @@ class OneExplanation(BaseModel):
     prediction: Literal[1, -1] | None
     note: str
     region_note: str | None
-    """Grid: the part of ``note`` that is about the region of the counterfactual."""
+    """Grid: the part of note that is about the region of the counterfactual."""
     counterfactual: str | None
     reached: bool | None
     """Whether the changed point would be usual."""
@@ -129,7 +134,7 @@ class OneExplanation(BaseModel):
     rows: list[ExplanationRow]
 
 
-class Explanations(BaseModel):
+class Explanations(Schema):
     """Explanations, in the order of the points."""
 
     model: str
@@ -139,17 +144,17 @@ class Explanations(BaseModel):
     explanations: list[OneExplanation]
 
 
-class Health(BaseModel):
+class Health(Schema):
     """Whether the server works."""
 
-    status: str
+    status: str = Field(json_schema_extra={"enum": ["ok", "ready", "not ready"]})
     reasons: list[str] | None = None
 
 
-class ErrorText(BaseModel):
+class ErrorText(Schema):
     """What is wrong and what to do."""
 
-    code: str
+    code: str = Field(json_schema_extra={"enum": [*CODES]})
     message: str
     row: int | None = Field(None, description="Of a missing value: its point, counted from 0.")
     column: str | None = Field(None, description="Of a missing value: its feature.")
@@ -157,7 +162,7 @@ class ErrorText(BaseModel):
     must: str | None = Field(None, description="What it must be.")
 
 
-class ErrorResponse(BaseModel):
+class ErrorResponse(Schema):
     """Error response."""
 
     error: ErrorText
