@@ -1,6 +1,7 @@
 """``python -m experiments`` as a user runs it."""
 
 import json
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -56,6 +57,17 @@ def test_errors_name_the_cause_before_anything_is_run(arguments, message, tmp_pa
     assert message in found.output
     assert found.output.startswith("Error: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
+
+
+@pytest.mark.parametrize("absent", ["jinja2", "matplotlib"])
+def test_without_an_extra_one_line_names_it(absent, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("experiments.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, absent, None)
+    found = run("--only", "illustration", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    said = f"the report needs {absent}, which comes with the extra dpoutlier[plots]. pip install '.[plots]'"
+    assert found.stderr == f"Error: {said}\n"
 
 
 def test_no_privacy_is_claimed():
