@@ -25,6 +25,6 @@ def progress() -> Iterator[Callable[[str, float, float], None]]:
             bar.update(task, description=phase, completed=done, total=total)
             if not terminal and phase not in named:
                 named.add(phase)
-                sys.stderr.write(f"{phase}: {done / total:.0%} done so far\n")
+                sys.stderr.write(f"{phase}: {100 * done / total:.0f} % done so far\n")
 
         yield watch
