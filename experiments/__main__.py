@@ -1,15 +1,32 @@
 """``python -m experiments``: the paper's experiments, with one command (``make reproduce``)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpoutlier.cli.errors import errors_for_people
+from dpoutlier.exceptions import DpoutlierError
 
 __all__ = ["app"]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+FAILED, BAD_INPUT = 1, 2
+
+
+@contextmanager
+def _errors_as_a_line() -> Iterator[None]:
+    """What was asked for cannot be done, or the machine failed. All else is a bug, and keeps its traceback."""
+    try:
+        yield
+    except DpoutlierError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from None
+    except OSError as error:
+        what = f"{error.filename}: {error.strerror}" if error.filename else error
+        typer.echo(f"Error: {what}.", err=True)
+        raise typer.Exit(FAILED) from None
 
 
 @app.command()
@@ -45,7 +62,7 @@ def reproduce(
 
     Example: python -m experiments --only figure1
     """
-    with errors_for_people():
+    with _errors_as_a_line():
         from experiments.report import command  # noqa: PLC0415 - --help must not wait for all this
 
         command.reproduce(data, out, sets, only, n_jobs, quick=quick)

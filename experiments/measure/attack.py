@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpoutlier._warn import nothing_to_protect
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.protocol import seed_of, split_rows
+from experiments.measure.protocol import nothing_private, seed_of, split_rows
 from experiments.measure.runs import bounds_of
 from experiments.measure.study import Task
 from experiments.measure.variants import variant_named
@@ -64,7 +63,7 @@ def _answers(task: Task, data: LabelledRows) -> Worlds:
     query = split.reference[target : target + 1]
     worlds = {True: split.reference, False: np.delete(split.reference, target, axis=0)}
     found = {present: np.empty(task.answers) for present in worlds}
-    with nothing_to_protect():  # seeded, to be repeatable
+    with nothing_private():
         for present, rows in worlds.items():
             for i in range(task.answers):
                 seed = seed_of("attack", present, i)

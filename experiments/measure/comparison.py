@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPForest, DPGridKNN, DPMarginals, Forest, GridKNN, Marginals, detector
-from dpoutlier._warn import nothing_to_protect
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.protocol import Split, bounds_widened, seed_of, split_rows
+from experiments.measure.protocol import Split, bins_of, bounds_widened, nothing_private, seed_of, split_rows
 from experiments.measure.quality import quality
 from experiments.measure.rows import Compared
 from experiments.measure.synthetic import Binned, sample_by_marginals, sample_by_tree
@@ -93,7 +92,7 @@ def run_comparison(
 ) -> list[Compared]:
     """All methods on one split: without noise once, with noise for each epsilon and seed, and the controls on the same noise."""
     case = _Case(dataset, split, data)
-    with nothing_to_protect():  # seeded, to be repeatable: the report says so
+    with nothing_private():
         return [
             *_exact(case),
             *(_grid_twin(case, epsilon) for epsilon in epsilons),
@@ -123,8 +122,7 @@ def _grid_twin(case: _Case, epsilon: float) -> Compared:
     """With the bins that the rule gives the private grid, which depend on no row."""
     reference = case.split.reference
     private = DETECTORS["DPGridKNN"](epsilon, case.bounds, case.n_rows_hint, 0).fit(reference[:0])
-    bins = private.model_.partition.to_json()["bins"]
-    twin = GridKNN(case.bounds, bins=bins, k=K, max_depth=None).fit(reference)
+    twin = GridKNN(case.bounds, bins=bins_of(private), k=K, max_depth=None).fit(reference)
     return case.row(GRID_TWIN, twin.outlier_scores(case.split.points), epsilon=float(epsilon))
 
 

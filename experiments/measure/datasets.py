@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.exceptions import DataSetError
+from dpoutlier.exceptions import DpoutlierError
 
-__all__ = ["DATASETS", "DataSet", "LabelledRows", "dataset_named"]
+__all__ = ["DATASETS", "DataSet", "DataSetError", "LabelledRows", "dataset_named"]
+
+
+class DataSetError(DpoutlierError):
+    """A public data set is missing, or is not the expected one."""
 
 
 @dataclass(frozen=True)

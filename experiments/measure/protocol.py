@@ -1,15 +1,20 @@
 """The paper's protocol: which rows are reference, which are scored, and what stands in for declared bounds (its Section 5.2)."""
 
 import hashlib
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import Bounds
+from dpoutlier import Bounds, FittedDetector
+from dpoutlier.exceptions import RepeatedFitWarning, UnsafeWarning
 from experiments.measure.datasets import LabelledRows
 
-__all__ = ["Split", "bounds_widened", "seed_of", "split_rows"]
+__all__ = ["Split", "bins_of", "bounds_widened", "nothing_private", "seed_of", "split_rows"]
 
 REFERENCE_TENTHS = 8
 WIDENED_BY = 0.1
@@ -47,3 +52,17 @@ def bounds_widened(rows: NDArray[np.float64]) -> Bounds:
 def seed_of(*what: object) -> int:
     """A seed for the noise of a run, from what the run is."""
     return int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:8], "big")
+
+
+def bins_of(detector: Any) -> list[int]:
+    """Bins of each feature of a fitted grid, which its rule may have chosen."""
+    return list(FittedDetector(detector.model_).estimator().bins)
+
+
+@contextmanager
+def nothing_private() -> Iterator[None]:
+    """The rows are public, and runs are seeded to be repeatable: the report says so, and warnings need not."""
+    with warnings.catch_warnings():
+        for kind in (UnsafeWarning, RepeatedFitWarning):
+            warnings.simplefilter("ignore", kind)
+        yield

@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.exceptions import DataSetError
-from experiments.measure.datasets import DataSet, LabelledRows
+from experiments.measure.datasets import DataSet, DataSetError, LabelledRows
 
 __all__ = ["PACKAGE", "PUBLIC_TABLES", "PublicTable", "load_table", "tables_at_hand"]
 

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier import Bounds
-from dpoutlier._warn import nothing_to_protect
-from dpoutlier.detectors.as_in_paper import unsafe_bounds
+from dpoutlier import Bounds, as_in_paper
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.protocol import Split, bounds_widened, seed_of, split_rows
+from experiments.measure.protocol import Split, bins_of, bounds_widened, nothing_private, seed_of, split_rows
 from experiments.measure.quality import quality
 from experiments.measure.rows import Row
 from experiments.measure.study import Task
@@ -20,7 +18,13 @@ __all__ = ["bounds_of", "run_exact", "run_plain", "run_private"]
 
 
 def bounds_of(variant: Variant, data: LabelledRows, split: Split) -> Bounds:
-    return unsafe_bounds(split.reference, variant.bounds) if variant.leaked_bounds else bounds_widened(data.rows)
+    """Those of the paper, which its detector takes from the reference rows; or declared ones."""
+    if not variant.leaked_bounds:
+        return bounds_widened(data.rows)
+    with nothing_private():
+        fitted = as_in_paper(split.reference, epsilon=1, k=1, bins=1, preprocessing=variant.bounds)
+    bounds: Bounds = fitted.features
+    return bounds
 
 
 class _Runs:
@@ -98,10 +102,10 @@ def _private_rows(runs: _Runs, epsilon: float, seed: int) -> Iterator[Row]:
         detector = runs.variant.private(
             epsilon, runs.bounds, k, task.bins, weighted=weighted, n=len(runs.split.reference), seed=noise
         )
-        with nothing_to_protect():  # seeded, to be repeatable: the report says so
+        with nothing_private():
             detector.fit(reference)
         walks = detector.walk(runs.split.points)
-        what = {"k": k, "bins": detector.model_.partition.to_json()["bins"][0], "epsilon": float(epsilon), "seed": seed}
+        what: dict[str, Any] = {"k": k, "bins": bins_of(detector)[0], "epsilon": float(epsilon), "seed": seed}
         what |= {"control": task.control, "ran_out": walks.status > 0}
         name = "DP Grid-w" if weighted else "DP Grid"
         yield runs.row(name, walks.scores, **what)

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.exceptions import DataSetError
-from experiments.measure.datasets import DataSet, LabelledRows
+from experiments.measure.datasets import DataSet, DataSetError, LabelledRows
 
 __all__ = ["DATA_VARIABLE", "data_folder", "load_dataset"]
 

@@ -8,15 +8,14 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import dpoutlier
-from dpoutlier._atomic import write_aside
 from dpoutlier.exceptions import InvalidParameterError
 from experiments.measure.datasets import LabelledRows
+from experiments.measure.files import write_whole
 from experiments.measure.study import Study, Task
 
 __all__ = ["Store", "alone_in", "fingerprint"]
@@ -94,11 +93,7 @@ class Store:
     def keep(self, task: Task, table: pa.Table, seconds: float) -> None:
         """The result of a task, with the time that it took beside it."""
         stamped = table.replace_schema_metadata({SECONDS: repr(seconds).encode()})
-
-        def write(stream: IO[bytes]) -> None:
-            pq.write_table(stamped, stream)
-
-        write_aside(self.path(task), write, overwrite=True)
+        write_whole(self.path(task), lambda stream: pq.write_table(stamped, stream))
 
     def read(self, tasks: Iterable[Task]) -> list[pa.Table]:
         return [pq.read_table(self.path(task)) for task in tasks]

@@ -39,7 +39,7 @@ class Variant:
     name: str
     title: str
     bounds: str = "centre-first"
-    """Method of ``unsafe_bounds``, from the reference rows; or "declared": the file's range, widened."""
+    """Preprocessing of ``as_in_paper``, from the reference rows; or "declared": the file's range, widened."""
     exact_depth: int | None = None
     private_depth: int | None = MAX_DEPTH
     exhausted: str = "as-printed"

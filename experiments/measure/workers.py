@@ -1,14 +1,19 @@
 """Processes that finish tasks."""
 
+import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from multiprocessing.connection import Connection, wait
 from typing import Protocol
 
 import pyarrow as pa
 
-from dpoutlier.audit.processes import processes, submitted
 from experiments.measure.attack import run_attack
 from experiments.measure.comparison import run_comparison
 from experiments.measure.datasets import LabelledRows
@@ -39,8 +44,32 @@ def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
     if jobs == 1:
         yield lambda tasks: (_finish(task, data, store) for task in tasks)
         return
-    with processes(jobs, DIED, _start, (data, store)) as pool:
-        yield lambda tasks: (done.result() for done in as_completed(submitted(pool, _finish_here, tasks)))
+    context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and locks
+    line, held = context.Pipe(duplex=False)  # silent: it breaks when this process leaves, in whatever way
+    with ProcessPoolExecutor(jobs, context, _start, (line, data, store)) as pool, held:
+
+        def finish(tasks: list[Task]) -> Iterator[Task]:
+            with _ctrl_c_later():
+                submitted = [pool.submit(_finish_here, task) for task in tasks]
+            return (done.result() for done in as_completed(submitted))
+
+        try:
+            yield finish
+        except BrokenProcessPool:
+            raise OSError(DIED) from None
+
+
+@contextmanager
+def _ctrl_c_later() -> Iterator[None]:
+    """Processes that start now do not hear of it: only this one stops the work."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _finish(task: Task, data: Data, store: Store) -> Task:
@@ -67,8 +96,15 @@ _here: dict[str, tuple[Data, Store]] = {}
 """What a worker process was started with."""
 
 
-def _start(data: Data, store: Store) -> None:
+def _start(line: "Connection[None, None]", data: Data, store: Store) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(line,), daemon=True).start()
     _here["all"] = data, store
+
+
+def _end_with(line: "Connection[None, None]") -> None:
+    wait([line])
+    os._exit(1)  # what is under way is lost
 
 
 def _finish_here(task: Task) -> Task:

@@ -11,8 +11,7 @@ import pyarrow as pa
 import typer
 from rich.table import Table
 
-from dpoutlier._validate import one_of, parameter_error
-from dpoutlier.cli.progress import console, say_if_compiling, share_done, working
+from dpoutlier.exceptions import InvalidParameterError
 from experiments.measure.datasets import DATASETS, LabelledRows, dataset_named
 from experiments.measure.public_tables import load_table, tables_at_hand
 from experiments.measure.runner import Results, run_study
@@ -20,6 +19,7 @@ from experiments.measure.sources import data_folder, load_dataset
 from experiments.measure.store import alone_in
 from experiments.measure.study import FULL, QUICK, Study
 from experiments.report.judgements import tally
+from experiments.report.progress import console, progress
 from experiments.report.tables import table_1
 from experiments.report.write import ONLY, Written, write_only, write_report
 
@@ -33,9 +33,9 @@ def reproduce(data: Path | None, out: Path, sets: str, only: str | None, jobs: i
     """The whole study, or ``only`` one table or figure of the paper."""
     begin = perf_counter()
     if jobs < -1 or jobs == 0:
-        raise parameter_error("--n-jobs", "a number of processes, or -1 for all cores", jobs)
-    if only is not None:
-        one_of(tuple(ONLY), **{"--only": only})
+        raise InvalidParameterError(name="--n-jobs", must="a number of processes, or -1 for all cores", value=str(jobs))
+    if only not in (None, *ONLY):
+        raise InvalidParameterError(name="--only", must="one of " + ", ".join(map(repr, ONLY)), value=repr(only))
     study = _study(sets, quick=quick)
     folder = data_folder(data)
     takes_runs = only is None or ONLY[only]
@@ -50,11 +50,11 @@ def reproduce(data: Path | None, out: Path, sets: str, only: str | None, jobs: i
     with _stoppable(out), alone_in(out):
         if only is None:
             results = _run(study, loaded, out, jobs, figures_only=False)
-            with working("drawing and writing"):
+            with console(stderr=True).status("drawing and writing"):
                 written = write_report(results, loaded, out, perf_counter() - begin)
         else:
             needed = _run(study, loaded, out, jobs, figures_only=True) if takes_runs else None
-            with working("drawing and writing"):
+            with console(stderr=True).status("drawing and writing"):
                 paths = write_only(only, needed, loaded, out)
     if quick and takes_runs:
         _say(_quick(study), style="yellow")
@@ -68,9 +68,8 @@ def reproduce(data: Path | None, out: Path, sets: str, only: str | None, jobs: i
 
 
 def _run(study: Study, data: dict[str, LabelledRows], out: Path, jobs: int, *, figures_only: bool) -> Results:
-    say_if_compiling()
     processes = (os.cpu_count() or 1) if jobs == -1 else jobs
-    with share_done() as watch:
+    with progress() as watch:
         return run_study(study, data, out, processes, watch, figures_only=figures_only)
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from dpoutlier.explain.drawing import INK
 from experiments.report.comparison import PRIVATE, Comparison
-from experiments.report.drawing import BLACK, BLUE, GREEN, GREY, PURPLE, RED, Look, epsilon_axis, handles
+from experiments.report.drawing import BLACK, BLUE, GREEN, GREY, INK, PURPLE, RED, Look, epsilon_axis, handles
 
 __all__ = ["quality_figure", "ranks_figure"]
 

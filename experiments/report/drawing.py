@@ -8,10 +8,24 @@ from matplotlib.lines import Line2D
 
 from experiments.report.summary import Entry, Summary
 
-__all__ = ["Look", "curve", "epsilon_axis", "grid_of_panels", "handles", "level"]
+__all__ = ["INK", "STYLE", "Look", "curve", "epsilon_axis", "grid_of_panels", "handles", "level"]
 
 GREEN, RED, BLUE, BLACK, GREY, PURPLE = "#009E73", "#D55E00", "#0072B2", "#000000", "#8A8A8A", "#CC79A7"
 SAND = "#E9B58F"
+INK = "#222222"
+STYLE: Any = {
+    **dict.fromkeys(("axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK),
+    "axes.edgecolor": "#999999",
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "font.size": 9.5,
+    "legend.frameon": False,
+    "svg.hashsalt": "dpoutlier",  # the same names inside, whenever it is drawn
+}
+"""Settings of matplotlib."""
 
 
 class Look(NamedTuple):

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from dpoutlier.explain.drawing import STYLE
 from experiments.report.comparison import Comparison
 from experiments.report.comparison_figures import quality_figure, ranks_figure
+from experiments.report.drawing import STYLE
 from experiments.report.illustration import illustration
 from experiments.report.judgements import Judgement
 from experiments.report.more_figures import attack_figure, ladder, point, splits

@@ -6,12 +6,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dpoutlier.explain.drawing import INK
 from experiments.measure.variants import BASE
 from experiments.report.drawing import (
     BLUE,
     GREEN,
     GREY,
+    INK,
     PURPLE,
     RED,
     Look,

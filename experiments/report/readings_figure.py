@@ -3,8 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from dpoutlier.explain.drawing import INK
-from experiments.report.drawing import BLUE, SAND
+from experiments.report.drawing import BLUE, INK, SAND
 from experiments.report.judgements import Judgement
 
 __all__ = ["readings_figure"]

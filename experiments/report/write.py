@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from dpoutlier._atomic import write_aside
 from experiments.measure.datasets import LabelledRows
+from experiments.measure.files import write_whole
 from experiments.measure.rows import Compared, Row, table_of_rows
 from experiments.measure.runner import Results
 from experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
@@ -76,32 +76,33 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
     tables = dict(zip(TABLES, contents, strict=True))
     drawn = [*draw_all(summary, judgements, results.attack), *draw_comparison(comparison)]
     _clear(folder)
-    written = [_write(folder / "results.parquet", _parquet(table_of_rows(results.rows, Row)))]
+    written = [write_whole(folder / "results.parquet", _parquet(table_of_rows(results.rows, Row)))]
     compared = table_of_rows(results.comparison, Compared)
-    written.append(_write(folder / "comparison.parquet", _parquet(compared)))
-    written += [_write(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
+    written.append(write_whole(folder / "comparison.parquet", _parquet(compared)))
+    written += [write_whole(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
     for one in drawn:
         _write_pictures(one, folder)
     text = page(summary, judgements, comparison, tables, drawn, results.seconds, seconds)
-    return Written(judgements, _write(folder / "report.html", _bytes(text.encode())), written)
+    return Written(judgements, write_whole(folder / "report.html", _bytes(text.encode())), written)
 
 
 def write_only(name: str, results: Results | None, data: dict[str, LabelledRows], folder: Path) -> list[Path]:
     """One of ``ONLY`` alone: the table, or the figure with its numbers."""
     (folder / "figures").mkdir(exist_ok=True)
     if name == "table1":
-        return [_write(folder / "table1.csv", _csv(table_1(data)))]
+        return [write_whole(folder / "table1.csv", _csv(table_1(data)))]
     if results is None:
         return _write_pictures(draw_illustration(), folder)
     summary = Summary(results)
     drawn = draw_plot(name, summary)
     numbers = summary_table(summary.lines[key] for key in drawn.keys)
-    return [*_write_pictures(drawn, folder), _write(folder / f"{name}.csv", _csv(numbers))]
+    return [*_write_pictures(drawn, folder), write_whole(folder / f"{name}.csv", _csv(numbers))]
 
 
 def _write_pictures(drawn: Drawn, folder: Path) -> list[Path]:
     return [
-        _write(folder / "figures" / f"{drawn.name}.{kind}", _bytes(picture)) for kind, picture in drawn.pictures.items()
+        write_whole(folder / "figures" / f"{drawn.name}.{kind}", _bytes(picture))
+        for kind, picture in drawn.pictures.items()
     ]
 
 
@@ -116,15 +117,8 @@ def _clear(folder: Path) -> None:
             half.unlink()
 
 
-def _write(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
-    return write_aside(path, write, overwrite=True)
-
-
-def _bytes(content: bytes) -> Callable[[IO[bytes]], None]:
-    def write(stream: IO[bytes]) -> None:
-        stream.write(content)
-
-    return write
+def _bytes(content: bytes) -> Callable[[IO[bytes]], object]:
+    return lambda stream: stream.write(content)
 
 
 def _parquet(table: pa.Table) -> Callable[[IO[bytes]], None]:

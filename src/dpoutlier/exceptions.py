@@ -6,7 +6,6 @@ from typing import Self
 __all__ = [
     "BudgetExceededError",
     "ColumnNamesWarning",
-    "DataSetError",
     "DpoutlierError",
     "InvalidParameterError",
     "LargeEpsilonWarning",
@@ -129,10 +128,6 @@ class ReferenceDataError(DpoutlierError, ValueError):
 
 class SecretError(DpoutlierError):
     """A secret (keyed, unsafe or non-private) model was about to be treated as a publishable one."""
-
-
-class DataSetError(DpoutlierError):
-    """A public data set of the experiments is missing, or is not the expected one."""
 
 
 class ModelFileError(DpoutlierError):

@@ -1,6 +1,7 @@
 """``python -m experiments`` as a user runs it."""
 
 import json
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -8,6 +9,7 @@ from typer.testing import CliRunner
 
 from experiments.__main__ import app
 from experiments.measure import workers
+from experiments.report.progress import progress
 from shared_data import needs_data
 
 
@@ -56,6 +58,24 @@ def test_errors_name_the_cause_before_anything_is_run(arguments, message, tmp_pa
     assert message in found.output
     assert found.output.startswith("Error: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["taken"]
+
+
+def test_without_a_terminal_each_phase_is_a_line(capsys):
+    with progress() as watch:
+        for phase, done in (("without noise", 0.0), ("without noise", 1.0), ("over all b", 1.2)):
+            watch(phase, done, 4.0)
+    assert capsys.readouterr() == ("", "without noise: 0 % done so far\nover all b: 30 % done so far\n")
+
+
+@pytest.mark.parametrize("absent", ["jinja2", "matplotlib"])
+def test_without_an_extra_one_line_names_it(absent, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("experiments.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, absent, None)
+    found = run("--only", "illustration", "--out", tmp_path / "out")
+    assert found.exit_code == 2
+    said = f"the report needs {absent}, which comes with the extra dpoutlier[plots]. pip install '.[plots]'"
+    assert found.stderr == f"Error: {said}\n"
 
 
 def test_no_privacy_is_claimed():

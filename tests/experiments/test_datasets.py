@@ -10,8 +10,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pytest
 
-from dpoutlier.exceptions import DataSetError
-from experiments.measure.datasets import DATASETS, dataset_named
+from experiments.measure.datasets import DATASETS, DataSetError, dataset_named
 from experiments.measure.protocol import split_rows
 from experiments.measure.sources import data_folder, load_dataset
 from fake_server import faked

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpoutlier.exceptions import DataSetError
 from experiments.measure import public_tables
-from experiments.measure.datasets import DATASETS
+from experiments.measure.datasets import DATASETS, DataSetError
 from experiments.measure.protocol import split_rows
 from experiments.measure.public_tables import PUBLIC_TABLES, load_table, tables_at_hand
 
