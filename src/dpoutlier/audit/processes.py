@@ -11,7 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing.connection import wait
-from typing import Any, TypeVar
+from typing import TypeVar
 
 __all__ = ["processes", "submitted"]
 
@@ -20,13 +20,11 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def processes(
-    jobs: int, died: str, start: Callable[..., None] | None = None, given: tuple[Any, ...] = ()
-) -> Iterator[ProcessPoolExecutor]:
-    """So many processes, each of which begins with ``start(*given)``. ``died`` is the error if one is ended from outside."""
+def processes(jobs: int, died: str) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``jobs`` processes. ``died`` is the error if one is ended from outside."""
     context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
     others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(jobs, context, _begin, (start, given)) as pool:
+    with ProcessPoolExecutor(jobs, context, _begin) as pool:
         try:
             yield pool
         except BaseException as error:
@@ -48,13 +46,11 @@ def submitted(pool: ProcessPoolExecutor, work: Callable[[Task], Result], tasks: 
             signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
-def _begin(start: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if start is not None:
-        start(*given)
 
 
 def _end_with_parent() -> None:
