@@ -96,6 +96,10 @@ class QueryEngine(Engine):
         names = {name: f"x{j}" for j, name in enumerate(types)}
         return nw.from_native(frame).rename(names), {names[name]: dtype for name, dtype in types.items()}
 
+    def was_interrupted(self, error: BaseException) -> bool:  # noqa: ARG002 - most raise KeyboardInterrupt
+        """Whether this is what the engine makes of Ctrl-C."""
+        return False
+
     def run(self, query: nw.LazyFrame[Any]) -> Any:
         """The result of a query as an Arrow table."""
         return query.collect("pyarrow").to_native()

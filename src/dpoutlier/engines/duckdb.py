@@ -56,6 +56,10 @@ class DuckDBEngine(LocalEngine):
         plain = {f"x{j}": nw.String() if is_text(dtype) else dtype for j, dtype in enumerate(types.values())}
         return nw.from_native(frame.project(", ".join(chosen))), plain
 
+    def was_interrupted(self, error: BaseException) -> bool:
+        """DuckDB has no other mark of it than this text."""
+        return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+
     def in_one_column(self, frame: nw.LazyFrame[Any], parts: Sequence[nw.Expr], name: str) -> nw.LazyFrame[Any]:
         """By a union: narwhals unpivots on a connection that need not be the relation's."""
         import narwhals.stable.v2 as nw  # noqa: PLC0415

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.engines.base import QueryEngine
+from dpoutlier.engines.registry import ENGINES
 from dpoutlier.exceptions import ReferenceDataError
 from dpoutlier.features.domain import Domain
 from dpoutlier.tables import convert
@@ -23,7 +25,6 @@ UNREADABLE = (
     "about a row. Check that every row has the same number of values, that the columns are numbers or text, that files are "
     "complete and still there, and that a query runs by itself."
 )
-INTERRUPTED = "Query interrupted"  # what DuckDB makes of Ctrl-C
 R = TypeVar("R")
 
 
@@ -80,7 +81,7 @@ def in_silence(read: Callable[[], R]) -> R:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it was, its text may hold a value; that of an engine's panic too
-        stopped = str(error) == INTERRUPTED
+        stopped = any(engine.was_interrupted(error) for engine in ENGINES if isinstance(engine, QueryEngine))
     # Raised out here, so that the error carries no other one as its context.
     if stopped:
         raise KeyboardInterrupt
