@@ -57,8 +57,8 @@ def test_no_branch_and_no_address_depends_on_a_secret():
 @pytest.mark.parametrize(
     ("processor", "needs"), [("x86-64", "sse2"), ("x86-64-v3", "avx2"), ("skylake-avx512", "avx512f")]
 )
-def test_nor_does_it_on_other_processors(processor, needs):
-    """The code runs once, so that this machine must have what it is made for."""
+def test_no_secret_dependent_code_on_other_processors(processor, needs):
+    """The code runs once, so this machine must have the instructions that it is compiled to."""
     import llvmlite.binding as llvm
 
     if "x86_64" not in llvm.get_process_triple():

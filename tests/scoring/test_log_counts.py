@@ -1,4 +1,4 @@
-"""The mean logarithm of noisy counts: in integers, equal for every released, thread and machine."""
+"""The mean logarithm of noisy counts: integers, the same in every thread, process and machine."""
 
 from fractions import Fraction
 

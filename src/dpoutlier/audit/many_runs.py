@@ -53,7 +53,7 @@ def observe(
 
 
 class _Attacker:
-    """Knows all rows but one, the whole configuration, and how to make the most of what he sees."""
+    """Knows all rows except one and the whole configuration, and makes the best use of what a channel shows."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.worlds, self.changed, self.questions = _known(configuration)

@@ -384,7 +384,7 @@ class Client(ScoresPoints):
         return self._served
 
     def _retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
-        """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
+        """Call a function of the release; once again if the server meanwhile replaced the release or changed its limits."""
         served = self._served
         try:
             return call(served)

@@ -70,8 +70,8 @@ class ConstantTimeCounts(KeyedCounts):
 def slots_for(n: int, share: float) -> int:
     """The number of slots for n occupied cells: 2**16 times a power of four.
 
-    A step is taken when between 3/16 and 3/4 of the slots are full. Where in between, ``share`` says, which is drawn once for each
-    fit. So a cell more or less changes the number with a probability of less than 1 / n, and of none up to 12,288 cells.
+    The number grows by a step when the slots are between 3/16 and 3/4 full. ``share``, drawn once for each fit, sets the exact
+    point. So one cell more or less changes the number with a probability of less than 1 / n, and never up to 12,288 cells.
     """
     slots, full = MIN_SLOTS, MAX_FULL * STEP**-share
     while n > slots * full:

@@ -57,7 +57,7 @@ def _batches(chosen: Any, rows: int) -> Iterator[Any]:
 
 
 def _check_objects(frame: Any, names: Iterable[str]) -> None:
-    """Objects of Python have no type in Arrow that does not depend on the rows; nor have categories that nobody knows."""
+    """Refuse Python objects and categories not known to be text: their Arrow types would depend on the rows."""
     for name in names:
         kind = frame.dtypes[name]
         if str(kind) == "category" and not _known_text(kind.categories):

@@ -202,9 +202,9 @@ def start_words(table: ConstantTimeTable, subkey: Any, asked: Any, cells: Any) -
 
 @inlined
 def look_for_tails(table: ConstantTimeTable, cells: Any) -> None:
-    """The two words that count where word 0 is past the end: FIRST, neither negative noise nor past the end, and SECOND after it.
+    """The words to use if word 0 is past the end: FIRST, which is neither negative noise nor past the end, and SECOND after it.
 
-    For each that is past the end once more n is added to SUM. LOST where a word equals an end: then the next one belongs to it.
+    Each further word past the end adds n to SUM. LOST: a word equals an end, so that only the next word could decide.
     """
     n, bits, first_end, last_end = np.uint64(table.n), table.bits, table.ends[0], table.ends[1]
     for w in range(ONE, np.uint64(WORDS + 1)):

@@ -46,11 +46,11 @@ def create_anchor(path: Path) -> None:
 
 
 def announce(path: Path, number: int) -> None:
-    """Show that the head of an entry can be added, before the entry is written: add its number alone, which names nothing.
+    """Before an entry is written, check that its head can be added: add its number alone, without a hash.
 
-    The line is really written, since whether a disk takes it can only be guessed otherwise. It stays, since the file may lie where
-    one can only append. It is repeated to the end of a block that the head would not fit into, so that the head lies in a block
-    that the disk has given.
+    Only a real write shows that the disk has room. The line stays, since the file may be on a disk that only permits appending. If
+    the head would not fit into the rest of the block, the line is repeated until it does, so that the disk has already given the
+    block for the head.
     """
     _add(path, f"{number}\n", room=LONGEST_LINE)
 

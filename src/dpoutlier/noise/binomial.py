@@ -51,7 +51,7 @@ def _exponential(least: Decimal, most: Decimal, down: Context, up: Context) -> B
 
 
 def chance_of_at_least(law: DiscreteLaplace, tau: int, digits: int) -> Between:
-    """P(noise >= tau) = a**tau / (1 + a) for tau >= 1, to about so many digits."""
+    """P(noise >= tau) = a**tau / (1 + a) for tau >= 1, to about this number of digits."""
     assert tau >= 1
     down, up = directed(digits)
     # Written out in decimals a rate, a multiple of 2**-40, is exact.
@@ -128,9 +128,9 @@ def draw_binomial(n: int, law: DiscreteLaplace, tau: int, source: ByteSource) ->
 
 
 def _draw(n: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> int:
-    """By inversion: U is drawn 64 bits at a time until it is known between which values of F it lies.
+    """By inversion: draw U 64 bits at a time until it is known between which values of F it lies.
 
-    Undecided for ever has probability 0, and undecided after the first 64 bits less than 2**-50.
+    With probability 1 this ends. The first 64 bits decide, except with a probability of less than 2**-50.
     """
     u, words = 0, 0
     while True:

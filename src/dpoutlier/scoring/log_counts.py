@@ -74,7 +74,7 @@ class LogCounts:
         return LogCounts(self.soft, max(scale, UNIT // part))
 
     def terms(self, partition: Partition, counts: NoisyCounts) -> NDArray[np.int64]:
-        """The logarithm of each cell's count, in units of 1 / TERM_UNIT; made once for counts, and kept beside it."""
+        """The logarithm of each cell's count, in units of 1 / TERM_UNIT: computed once for these counts and cached."""
         known = _terms.get(counts)
         if known is None or known[0] != self or known[1] != partition:
             terms = self._terms_of(partition, all_counts(counts, partition.n_cells))

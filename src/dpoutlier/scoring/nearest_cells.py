@@ -258,7 +258,7 @@ def _crossover(counts: NoisyCounts, grid: Grid) -> int:
 
 
 def stored_cells(grid: Grid, counts: NoisyCounts) -> StoredCells | None:
-    """The cells that counts lists, decoded at their first use and kept beside it; None if any cell may count."""
+    """The listed cells, decoded once and cached. None if the counts do not list their cells."""
     listed = counts.listed()
     if listed is None:
         return None

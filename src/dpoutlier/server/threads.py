@@ -37,7 +37,7 @@ class WorkThreads:
         self.explaining, self.explainer = 0, ThreadPoolExecutor(1, thread_name_prefix="explain")
 
     async def score(self, work: Work, served: LoadedModel, kind: str, size: int) -> tuple[bytes, int]:
-        """Short work at once, and long work in another thread, by how long the last bodies of that kind took."""
+        """Do short work at once and long work in another thread. Size and the pace of the last such bodies decide."""
         pace = served.seconds_per_byte
         if size > LARGEST_SHORT or pace.get(kind, GUESSED[kind]) * size > SHORT:
             return await asyncio.get_running_loop().run_in_executor(self.scorers, _timed, work, served, kind, size)

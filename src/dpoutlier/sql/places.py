@@ -109,7 +109,7 @@ def _writes_number(level: str) -> bool:
 
 
 def complete(domain: Domain) -> str:
-    """Whether no value is missing that has no cell for it."""
+    """A condition: every feature without a cell for missing values has a value."""
     needed = [place(j) for j in range(domain.n_features) if not domain.has_missing_cell(j)]
     return " AND ".join(f"{column} IS NOT NULL" for column in needed) or "TRUE"
 

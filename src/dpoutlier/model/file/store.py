@@ -82,7 +82,7 @@ def _named(path: Path, *, publishable: bool) -> Path:
 
 
 def load_model(path: str | Path, *, secret: bool = False) -> Model:
-    """Read a model file. A secret one is opened only if ``secret=True`` says that this is known."""
+    """Read a model file. A secret one is opened only with ``secret=True``."""
     path = Path(path)
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")
