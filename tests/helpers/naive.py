@@ -79,7 +79,7 @@ def ranked(p: int, b: int, axis: Axis = NUMBERS) -> list[int]:
 def cells_within(
     home: Sequence[int], bins: Sequence[int], axes: Sequence[Axis], most: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """All cells within so many steps from home, feature after feature; all there are for None."""
+    """All cells within a number of steps from home, feature after feature. None: all cells."""
     if not bins:
         yield ()
         return

@@ -1,4 +1,4 @@
-"""Regions of a grid: the cells within so many steps, by the oracle's own list."""
+"""Regions of a grid: the cells within a number of steps, by the oracle's own list."""
 
 import numpy as np
 import pytest

@@ -65,7 +65,7 @@ class Canaries:
 
 
 def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = False) -> Canaries:
-    """Up to so many canaries, from random places, each taken if none of its cells is taken.
+    """Up to ``wanted`` canaries at random places. A place is used if none of its cells is in use yet.
 
     ``by_score`` gives each a second place and a crowd, also where it is not moved: for scores of forests and marginals.
     """
@@ -167,7 +167,7 @@ def _joined(fits: list[Guesses]) -> Guesses:
 
 
 def _worth_a_guess(practice: Guesses, more: float) -> float:
-    """The strength of evidence from which guesses promise the largest bound on so many times as many canaries."""
+    """The least strength of evidence for a guess that promises the largest bound, with ``more`` times as many canaries."""
     strength = np.round(np.abs(practice.evidence), 9)
     right = (practice.evidence > 0) == practice.coins
     best, found = -1.0, 0.0

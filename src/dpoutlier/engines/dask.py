@@ -71,7 +71,7 @@ def _check_objects(frame: Any, names: Iterable[str]) -> None:
 
 
 def _known_text(categories: Any) -> bool:
-    """Whether categories are texts that Dask knows; else it has a mark in their place."""
+    """Whether categories are texts that Dask knows. If it does not, it holds a placeholder."""
     text = "str" in str(getattr(categories, "dtype", "")).lower()
     return text and "__UNKNOWN_CATEGORIES__" not in set(categories)
 

@@ -1,4 +1,4 @@
-"""An anchor: a file elsewhere that knows how far the ledger had come. An old copy of the ledger lacks what it names."""
+"""An anchor: a file elsewhere with numbers and hashes of ledger entries. An old copy of the ledger lacks the last of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Head", "announce", "check_heads", "create_anchor", "heads_in", "writ
 
 LONGEST_LINE = 100
 BLOCK = 4096
-"""What a disk gives to a file at a time, or a multiple of it."""
+"""Bytes. Disks allocate space to files in blocks of this size or a multiple."""
 
 
 class Head(NamedTuple):
@@ -97,7 +97,7 @@ def heads_in(path: Path) -> list[Head]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The whole lines, up to the first that is longer than any a ledger writes. What is named as an anchor may be any file."""
+    """The whole lines, up to the first that is longer than any a ledger writes. A user may name any file as the anchor."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is not a regular file")
     with path.open(encoding="ascii", errors="replace") as stream:

@@ -57,7 +57,7 @@ def _charge(charge: Charge) -> list[Any]:
 
 
 def release_of(model: Model) -> str:
-    """64 hex digits by which clients know what answered."""
+    """The id that tells clients which model answered: 64 hexadecimal digits."""
     if model.merged is None:
         return release_id(model)
     return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()

@@ -92,13 +92,13 @@ class LogCounts:
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
-        """Logarithms of sums of so many cells, in units of 1 / TERM_UNIT. Their noise is wider by the root of that number."""
+        """Logarithms of sums of ``merged`` cells, in units of 1 / TERM_UNIT. Their noise is wider by the root of that number."""
         out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
         log_terms(np.ascontiguousarray(noisy), UNIT, floor, BEND * floor if self.soft else 0, out)
         return out
 
     def floor_of(self, merged: int) -> int:
-        """The floor for a sum of so many cells."""
+        """The floor for a sum of ``merged`` cells."""
         return math.isqrt(self.floor**2 * merged)
 
     def outlier_scores(

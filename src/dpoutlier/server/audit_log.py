@@ -25,7 +25,7 @@ __all__ = ["FAULTS", "FIRST", "AuditChangedError", "AuditError", "AuditLog", "Ve
 
 FIRST = "0" * 64
 TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
-"""Bytes that are read first to find the last entry, and at most."""
+"""Bytes that are read to find the last entry: at first, and at most."""
 OPENING = b'{"seq":'
 FIELDS = ("request_id", "key", "model", "release", "route", "rows", "status")
 MAX_ENTRIES = 1 << 63

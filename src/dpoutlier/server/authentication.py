@@ -45,7 +45,7 @@ class Guard:
         self.checked = time.monotonic()
 
     def _read(self, path: Path) -> Stamp | None:
-        """Take the keys of the file, or none; its stamp from before, so that a file that is replaced meanwhile is read again."""
+        """Take the keys of the file, or none. Return the stamp from before, so that a file replaced meanwhile is read again."""
         stamp, known = stamp_of(path), self.problem
         try:
             self.ring, self.problem = KeyRing(read_keys(path)), None

@@ -105,7 +105,7 @@ tally = Tally()
 
 
 def page() -> bytes:
-    """All metrics as text; of other workers those of half a second ago."""
+    """All metrics as text. Those of other workers may be half a second old."""
     tally.write()
     registry = _registry
     if FOLDER in os.environ:

@@ -123,7 +123,7 @@ class LoadedModel:
         self.detector.explain(np.array([row], object))
 
     def scorer(self, *, nulls: bool = False, threshold: float | None = None) -> BatchScorer:
-        """What scores with this threshold, or with the model's own."""
+        """The scorer with this threshold, or with the model's own."""
         found = self._scorers.get((nulls, threshold))
         if found is None:
             detector = FittedDetector(self.model, 1)

@@ -107,7 +107,7 @@ class EdgeCounts:
         return self._counts[feature]
 
     def below(self, feature: int) -> NDArray[np.int64]:
-        """Rows below each edge, those outside the outer range being at its ends."""
+        """Rows below each edge. Rows outside the outer range count at its ends."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self._counts[feature])])
 
     def above(self, feature: int) -> NDArray[np.int64]:

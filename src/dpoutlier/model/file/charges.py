@@ -39,7 +39,7 @@ def check_charges(model: Model) -> None:
 
 
 def _check_merged(model: Model, merged: Merged) -> None:
-    """Each part as if it stood alone; then what they promise together."""
+    """Check each part as if it stood alone, then what the parts promise together."""
     for part in merged.parts:
         check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)

@@ -50,7 +50,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
 
 
 def try_target(path: Path) -> None:
-    """Write as much as a dense model may take to where the model will be, and remove it: a fit spends before it writes."""
+    """Check the disk before a fit spends epsilon: write as many bytes as a dense model may take, and remove them."""
     for target in targets(path):
         try_output(target, MAX_DENSE_BYTES)
 

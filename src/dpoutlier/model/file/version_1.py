@@ -129,7 +129,7 @@ def content_of(model: Model) -> dict[str, Any]:
 
 
 def _receipt_content(charged: Model | Part) -> dict[str, Any]:
-    """No key without a ledger."""
+    """Empty without a ledger: the manifest then has no such key."""
     return {} if charged.receipt is None else {"receipt": charged.receipt.to_json()}
 
 
