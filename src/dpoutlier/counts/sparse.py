@@ -85,7 +85,7 @@ def tau_for(n_cells: int, noise: DiscreteLaplace, size: int) -> int:
 
 
 def _at_most(n_cells: int, noise: DiscreteLaplace, tau: int, size: int) -> bool:
-    """Whether at most ``size`` empty cells are expected to pass. It ends: the number is not whole, as exp(-rate) is transcendental."""
+    """Whether at most ``size`` empty cells are expected to pass. It ends, since the number is never whole: exp(-rate) is irrational."""
     digits = 60
     while True:
         expected = _expected(n_cells, noise, tau, digits)
