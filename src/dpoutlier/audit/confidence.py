@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 REPORTED = 1e-3
-"""Probability that a bound as it is reported lies above the true epsilon."""
+"""Probability that a reported bound lies above the true epsilon."""
 CERTAIN = 1e-7
 """The same for the bound that refutes a claim."""
 PRUDENCE = 1e-3

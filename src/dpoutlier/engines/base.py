@@ -58,7 +58,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     ignores_case: ClassVar[bool] = False
-    """Whether column names that differ in case only are one name."""
+    """Whether column names that differ only in case are the same name."""
 
     @abstractmethod
     def holds(self, table: Any) -> bool:

@@ -70,7 +70,7 @@ def _goes_on(following: Segment, score: float, target: float) -> bool:
 
 
 def _distance(p: int, part: Segment, axis: Axis) -> Fraction:
-    """From the point to the segment: 0 within it, and an edge between what has no order."""
+    """Distance from the point to the segment: 0 within it; 1 without an order, and from or to missing values."""
     if axis.unordered or part.missing or (axis.missing and p == MISSING):
         return Fraction(1)
     at = Fraction(2 * p + 1, 2 * POSITIONS)

@@ -62,7 +62,7 @@ def place_of(segment: Segment, domain: Domain, j: int, *, differs: bool) -> Plac
 
 
 def missing_word(domain: Domain, j: int) -> str:
-    """What a missing value is called: no level's name."""
+    """The word for a missing value: it differs from the names of all levels."""
     category, word = domain.category(j), "missing"
     while category is not None and word in category.names:
         word = f"({word})"

@@ -134,7 +134,7 @@ class LogCounts:
 
 
 def _sums(partition: Partition) -> list[tuple[slice, tuple[int, ...], tuple[tuple[int, ...], ...]]]:
-    """Of each member its cells, their shape, and for each feature the axes to sum over."""
+    """For each member: its cells, their shape, and for each feature the axes to sum over."""
     return [(member.cells, member.shape, member.sums) for member in partition.members]
 
 

@@ -53,7 +53,7 @@ class AuditError(DpoutlierError):
 
 
 class AuditChangedError(ValueError):
-    """The file is not the one that this server has written, or not as it was left."""
+    """The file is not the one that this server wrote, or somebody changed it since."""
 
 
 class Verified(NamedTuple):
@@ -201,7 +201,7 @@ class AuditLog:
         return self._write(last, "repair", {"torn": torn.decode("utf-8", "replace")})
 
     def _holds(self, known: Known, size: int) -> bool:
-        """Whether the entry that was the last one is still where it was. What follows it may be another server's."""
+        """Whether the entry that was the last one is still in its place. Another server may have written what follows it."""
         end = _end_of_line(known.head) if known.seq else b""
         return size >= known.size and os.pread(self.file, len(end), known.size - len(end)) == end
 

@@ -23,7 +23,7 @@ MAX_AGE = 5.0
 
 
 class Guard:
-    """Checks keys. A file that cannot be read any more holds no valid key, and is tried again at every check."""
+    """Checks keys. While the key file cannot be read, no key is valid; every check tries the file again."""
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)

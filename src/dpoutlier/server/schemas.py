@@ -71,7 +71,7 @@ class Feature(BaseModel):
 
 
 class Limits(BaseModel):
-    """The most that one request may bring."""
+    """Limits of one request."""
 
     rows: int
     bytes: int

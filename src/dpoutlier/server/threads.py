@@ -21,7 +21,7 @@ OVERHEAD = 0.0003
 LARGEST_SHORT = 10_000
 """Bytes of a body that may be short work, however fast those before it were: some 13 milliseconds with the slowest models."""
 GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
-"""Seconds for a byte, before any was measured, and at least."""
+"""Seconds for a byte: the guess before any is measured, and the least value."""
 DENSE = 32
 """Bytes for a value. Bodies that have more are padded, and their speed says nothing about other bodies."""
 AT_ONCE = 2

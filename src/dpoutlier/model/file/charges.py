@@ -16,7 +16,7 @@ __all__ = ["check_charges", "check_epsilon"]
 
 
 def check_charges(model: Model) -> None:
-    """What was charged must be what is promised, to the last digit."""
+    """Check that the charges are what the guarantee promises, to the last digit."""
     histogram = model.score_histogram
     paid = {charge.purpose: charge.mechanism for charge in model.charges}
     if model.merged is None:
