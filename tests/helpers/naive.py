@@ -337,7 +337,7 @@ def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequ
 
 
 def line_cells(words: Callable[[int], int], cuts: int) -> list[tuple[int, int]]:
-    """The intervals of a line cut so many times over: each time all of them, near their middles."""
+    """The intervals of a line after a number of rounds of cuts. Each round cuts all of them near their middles."""
     cells = [(1, 0, LATTICE)]
     for _ in range(cuts):
         cells = [half for cell in cells for half in _halves(*cell, words)]
@@ -354,7 +354,7 @@ def _share(word: int) -> int:
 
 
 def level_cells(words: Callable[[int], int], levels: list[int], cuts: int, k: int = 1) -> list[list[int]]:
-    """Groups of levels, cut so many times over; a group of one is left alone."""
+    """Groups of levels after a number of rounds of cuts. A group of one level is not cut."""
     if cuts == 0 or len(levels) == 1:
         return [levels]
     at = round(Fraction(len(levels) * _share(words(k)), LATTICE))

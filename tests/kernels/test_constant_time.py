@@ -31,7 +31,7 @@ PUBLIC = ["low", "high", f"table.{TABLE}.1", "scratch.2.0"]
 
 
 def leaks_by_kind():
-    """What ``look_up``, compiled anew, does with secrets: (reasons for CONSTANT_TIME, reasons for KEYED_BY_TABLE)."""
+    """What a newly compiled ``look_up`` does with secrets: (reasons for CONSTANT_TIME, reasons for KEYED_BY_TABLE)."""
     ids = cell_ids(range(100))
     held = KeyedCounts(ids[::7].copy(), np.arange(1, 16), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
     counts = in_constant_time(held)

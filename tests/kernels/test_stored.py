@@ -163,7 +163,7 @@ def test_the_last_cell_is_the_last_of_the_definition(drawn, data):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.data())
 def test_the_last_cell_is_found_among_many_bins_too(bins, data):
-    """Widths that are no whole number of positions: costs are rounded, and a unit more or less decides."""
+    """Widths that are not a whole number of positions: costs are rounded, and a unit more or less decides."""
     point = data.draw(st.tuples(*(coordinate(b) for b in bins)))
     max_depth = data.draw(st.integers(0, sum(bins)))
     found = last_cell_within(np.array(point, np.uint32), Grid(tuple(bins)), max_depth)

@@ -7,10 +7,10 @@ always read in full, and what does not match is masked out. So a cell that is em
 
 *Noise.* That of ``guided.py``, to the bit, without its table. With the first bit of a word as sign, and v the word or its
 complement, the magnitude is the number of j with ``a**j / (1 + a) > v``: its bits are found from the highest down, each by one
-product of 128 bits. Products are cut off, and so a little too small; that v lies closer to one than that has a probability below
-2**-100. What lies past the end of the table is drawn again from the following words; the first that is not negative noise counts. All
-words are made for all cells, and all but one are masked out. With a probability of at most 2**-60 for each cell there are too few
-words. Then nothing is guessed, and the result says so.
+product of 128 bits. Products are cut off, so they are a little too small; v lies closer to one than that with a probability below
+2**-100. What lies past the end of the table is drawn again from the following words; the first that is not negative noise counts.
+All words are made for all cells, and all but one are masked out. With a probability of at most 2**-60 for each cell there are too
+few words. Then nothing is guessed, and the result says so.
 
 Masks are words of all ones or all zeros, made by shifting a sign bit by 63 places. The compiler must not know that it is 63 places:
 it would see that a mask has two values only, and make branches of them.

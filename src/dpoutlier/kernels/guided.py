@@ -56,7 +56,7 @@ def guided_outcome(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
 
 @shared
 def guided_draw(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
-    """One draw from words[at:stop]. Returns (noise, at); ``at`` is RAN_OUT if there are too few words, UNDECIDED if too few digits."""
+    """One draw from words[at:stop]. Returns (noise, at); ``at`` is RAN_OUT with too few words, UNDECIDED with too few digits."""
     n = table.n
     q, at = guided_outcome(table, words, stop, at)
     if at < 0 or 0 < q < 2 * n:
