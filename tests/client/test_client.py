@@ -238,7 +238,7 @@ def test_too_many_columns_give_a_remedy(server, name, mistake):
             outcome(lambda model=model, call=call: call(model, MISTAKES[mistake])) for model in (local, client)
         )
         if not isinstance(here[0], type):
-            continue  # there the person column is not a mistake, and a threshold may be absent
+            continue  # the column that tells people apart is no mistake there, and a threshold may be lacking
         assert there[0] is here[0]
         if "seen at fit time" in here[1]:
             hint = "Pass the model's columns only ('age', 'dose', 'sex', 'stage', 'ward'), or use score_frame"

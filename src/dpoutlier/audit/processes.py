@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 def processes(
     jobs: int, died: str, start: Callable[..., None] | None = None, given: tuple[Any, ...] = ()
 ) -> Iterator[ProcessPoolExecutor]:
-    """A pool of ``jobs`` processes, each of which begins with ``start(*given)``. ``died``: the error if one of them is killed."""
+    """So many processes, each of which begins with ``start(*given)``. ``died`` is the error if one is ended from outside."""
     context = multiprocessing.get_context("spawn")  # a fork would share this process's threads and pipes
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(jobs, context, _begin, (start, given)) as pool:

@@ -36,7 +36,7 @@ OTHERS = {
 
 
 class Application(FastAPI):
-    """FastAPI without its error 422: parameters that cannot be used give an error 400, as all unusable input does."""
+    """FastAPI, but for its error 422: parameters that cannot be used are an error 400, as everything else."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

@@ -53,7 +53,7 @@ class AuditError(DpoutlierError):
 
 
 class AuditChangedError(ValueError):
-    """The file is not the one that this server wrote, or somebody changed it since."""
+    """The file is not the one that this server has written, or not as it was left."""
 
 
 class Verified(NamedTuple):

@@ -71,7 +71,7 @@ class Feature(BaseModel):
 
 
 class Limits(BaseModel):
-    """Limits of one request."""
+    """The most that one request may bring."""
 
     rows: int
     bytes: int

@@ -28,7 +28,7 @@ def model_of(manifest: dict[str, Any], arrays: Arrays) -> Model:
 
 
 def _check_canonical(content: dict[str, Any], again: dict[str, Any]) -> None:
-    """The model, encoded again, must give exactly this content: the same keys, values and types."""
+    """Written again, the model must give this very content: no key more or less, no other type."""
     if json.dumps(content, sort_keys=True) != json.dumps(again, sort_keys=True):
         raise _not_canonical()
 
