@@ -79,7 +79,7 @@ def cluster(report, folder, n=10**7):
 
 
 def cost_of_cells(frame, path, bins):
-    """Seconds of a fit on a grid with so many bins, and how many cells come back."""
+    """Seconds of a fit on a grid with this number of bins, and how many cells come back."""
     twin = GridKNN(features=BOUNDS, bins=bins, n_jobs=-1)
     occupied = len(arrays_of(twin.fit(path).model_)["exact"])
     times = interleaved({"one machine": lambda: twin.fit(path), "Spark": lambda: twin.fit(frame)}, rounds=ROUNDS)

@@ -205,7 +205,7 @@ class Rate(NamedTuple):
 
 
 def scored_here(path, table, pipe, seconds):
-    """What this process scores within so many seconds of each signal: as a user does, or what that calls for a batch."""
+    """What this process scores in a fixed time after each signal: as a user does, or only the call for a batch."""
     from dpoutlier import load
     from dpoutlier.detectors.frames import batch_scorer
 

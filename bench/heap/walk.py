@@ -100,7 +100,7 @@ def walk_points(positions: Any, grid: GridArrays, table: CountTable, rule: Rule,
 
 
 def walk_by_heap(scorer: Any, positions: Any, grid: Any, counts: Any) -> Any:
-    """(scores, gathered, visited, status) of points on a grid with a dense, exact or keyed counts (noise of version 1)."""
+    """(scores, gathered, visited, status) of points on a grid with dense, exact or keyed counts (noise of version 1)."""
     arrays = counts.arrays()
     ids, exact = arrays.get("ids", np.empty((0, 2), np.uint64)), arrays.get("exact", np.empty(0, np.int64))
     rate = np.uint64(counts.noise.rate_units) if counts.kind == "keyed" else np.uint64(1)

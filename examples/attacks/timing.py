@@ -35,7 +35,7 @@ SIGNIFICANCE, POWER = 1e-3, 0.99
 REFUTED = 1e-6  # a p below this, with constant time, is not chance
 TRIMMED = 0.2  # of the differences, at either end: an interruption must not decide
 REPEATS = 10  # times that either model of a pair is asked
-FASTEST = 3  # of these, so many count: interruptions only ever add
+FASTEST = 3  # of these, the number that counts: interruptions only ever add
 WAYS = {
     "dense": "dense: no exact counts",
     "quick": "keyed, as on your own machine",
@@ -104,7 +104,7 @@ def pairs_of_counts(law):
 
 
 def detectors(pair, way, model, scoring):
-    """Both models of a pair, made anew: where they are in memory must not decide either."""
+    """Both models of a pair, made again each time, so that their place in memory does not decide."""
     if way == "dense":
         return [scoring._with_model(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
     both = [scoring._with_model(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
@@ -112,7 +112,7 @@ def detectors(pair, way, model, scoring):
 
 
 def times(way, blocks, rng):
-    """Nanoseconds per query: for each block, of a pair of models made anew, the mean of the fastest FASTEST of either's times."""
+    """Nanoseconds per query: for each block, of a new pair of models, the mean of the fastest FASTEST of either's times."""
     with expected():
         fitted = DPGridKNN(0.25, features=(0, 1), bins=BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
     model, scoring = fitted.model_, fitted._only_scoring()

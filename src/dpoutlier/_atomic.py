@@ -45,7 +45,7 @@ def write_aside(
 
 
 def try_output(path: Path, size: int) -> None:
-    """Write a file of so many bytes beside ``path`` and remove it: only that shows whether the disk and the folder permit it."""
+    """Write a file of ``size`` bytes beside ``path`` and remove it: only this shows whether the disk and the folder permit it."""
 
     def write(stream: IO[bytes]) -> None:
         # The quick way, which not every system has; if it fails, the long one tells why.

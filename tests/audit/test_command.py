@@ -59,7 +59,7 @@ def test_a_configuration_is_audited_and_reported(config, tmp_path):
 def test_the_seed_repeats_an_audit_and_processes_do_not_matter(config, tmp_path):
     outputs = []
     config.write_text(GRID.replace("[0.5, 2]", "2"))
-    for jobs in (1, 2):  # so many runs that they are dealt in several parts
+    for jobs in (1, 2):  # enough runs to be divided into several parts
         result = run(config, "--out", tmp_path / str(jobs), "--runs", 2500, "--quick", "--n-jobs", jobs, "--seed", 6)
         assert result.exit_code == 0, result.output
         outputs.append((tmp_path / str(jobs) / "audit.csv").read_text())

@@ -265,7 +265,7 @@ def test_coins_are_fair_and_fresh():
 
 
 def test_only_strong_evidence_is_worth_a_guess():
-    """Weak evidence that is no better than a coin would dilute the strong."""
+    """Weak evidence is not better than a coin, and would dilute strong evidence."""
     random = np.random.default_rng(0)
 
     def fit(n=4000):

@@ -73,7 +73,7 @@ def test_many_runs_see_half_of_epsilon(label, epsilon):
         assert not one.refuted
 
 
-def test_as_much_is_tried_as_can_show_something_and_little_where_nothing_can():
+def test_effort_is_low_without_statistical_power():
     by_label = {(case.label, case.neighbours): case for case in standard_cases((0.5,))}
     effort = Effort(most_runs=10**7)
     cases = ("grid", "add-or-remove-one"), ("forest of 4", "add-or-remove-one"), ("forest of 4", "replace-one")

@@ -560,7 +560,7 @@ def test_an_old_name_of_an_option_is_accepted_and_not_shown(folder, command, old
         "fit": [*FIT, "--force", "--n-rows-hint", "1000"],
         "plan": [*PLAN, "--epsilon", "0.5"],
         "score": ["score", "model.dpo", "points.csv"],
-        "audit": ["audit", "--out", "features.toml"],  # refused, as it is no folder, once all options are understood
+        "audit": ["audit", "--out", "features.toml"],  # refused once all options are understood: it is not a folder
     }
     value = {"trees": "3", "n-hint": "900", "holder": "dense", "rows": "10", "jobs": "1"}[old]
     more = ["--detector", "grid"] if old == "holder" else []
@@ -581,7 +581,7 @@ def test_an_old_name_of_an_option_is_accepted_and_not_shown(folder, command, old
 
 
 def test_the_manual_is_what_help_prints():
-    """``make manual`` writes it anew."""
+    """``make manual`` writes it."""
     folder = Path(__file__).parents[2] / "docs"
     program = [sys.executable, str(folder / "make_manual.py"), "--print"]
     printed = subprocess.run(program, capture_output=True, text=True, check=True).stdout

@@ -31,7 +31,7 @@ def scored(scores, release="0", *, changed=None, **options):
 
 
 class Releases:
-    """A server whose scores are the ages plus the number of the release; it turns to the next one after so many score requests.
+    """A server whose scores are the ages plus the number of the release. The release changes after a number of score requests.
 
     The requests that are ``late`` come to a worker who is yet to turn.
     """

@@ -297,7 +297,7 @@ def test_a_name_that_a_server_gives_is_checked_before_it_is_asked_for(name):
 
 
 @pytest.mark.parametrize("change", [{"release": "a\x1b[31m"}, {"detector": "a\nb"}, {"statement": [3]}, {"limits": []}])
-def test_a_description_that_is_none_is_refused(change):
+def test_an_invalid_description_is_refused(change):
     with (
         faked(always=(200, {}, described("0") | change)) as (url, _),
         pytest.raises(ServerError, match="cannot be read"),

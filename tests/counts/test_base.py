@@ -192,7 +192,7 @@ def test_a_large_epsilon_is_close_to_exact(kind):
     assert (all_counts(fitted(kind, epsilon=10**9)) == exact).all()
 
 
-def test_a_dense_model_pickles_and_a_keyed_one_needs_a_word():
+def test_a_dense_model_pickles_and_a_keyed_one_needs_secrets_may_travel():
     dense, keyed = fitted("dense"), fitted("keyed")
     assert (pickle.loads(pickle.dumps(dense)).outlier_scores(POINTS) == dense.outlier_scores(POINTS)).all()
     with pytest.raises(SecretError, match="secrets_may_travel"):

@@ -319,7 +319,7 @@ def test_its_table_is_made_before_the_first_answer(saved):
     assert slow.model_.counts in counts_module._tables
 
 
-def test_files_hold_nothing_of_it_and_pickles_need_a_word(saved, tmp_path):
+def test_files_hold_nothing_of_it_and_pickles_need_secrets_may_travel(saved, tmp_path):
     slow = with_constant_time_counts(load(saved, secret=True))
     again = load(slow.save(tmp_path / "again"), secret=True)
     assert type(again.model_.counts) is KeyedCounts

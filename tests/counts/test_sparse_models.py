@@ -128,7 +128,7 @@ def test_the_statement_says_what_is_released():
 
 
 def observed(rows, tmp_path):
-    """All that a fit shows, but for which cells are listed, how many, and their counts."""
+    """All that a fit shows, except which cells are listed, how many, and their counts."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         detector = fitted(rows, unsafe_seed=4, target_fpr=0.1, bins=20, sparse_size=50)

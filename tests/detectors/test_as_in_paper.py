@@ -1,4 +1,4 @@
-"""The paper's detector with the paper's preprocessing: the map that the text describes, and a statement that confesses."""
+"""The paper's detector with the paper's preprocessing: the map that the text describes, and a statement that it is not private."""
 
 import numpy as np
 import polars as pl
@@ -62,7 +62,7 @@ def test_the_range_is_from_the_least_to_the_largest():
         unsafe_bounds(ROWS, "z-score")
 
 
-def test_the_recipe_is_the_detector_of_the_paper_and_confesses():
+def test_the_recipe_is_the_detector_of_the_paper_and_states_that_it_is_not_private():
     with pytest.warns(UnsafeWarning, match="NOT PRIVATE") as caught:
         detector = dpoutlier.as_in_paper(ROWS, epsilon=1, k=10, bins=5, weighted=True)
     assert [str(one.message) for one in caught] == [f"NOT PRIVATE: {LEAKED}"]
@@ -131,12 +131,12 @@ def test_leaked_bounds_void_the_guarantee_of_any_detector_and_of_what_is_made_fr
     assert again.guarantee_.voided_by == (LEAKED,)
 
 
-def test_files_written_before_hold_the_words_of_the_confession():
+def test_an_older_file_states_in_these_words_that_it_is_not_private():
     words = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
     assert words == LEAKED  # the words alone tell a file whose bounds were leaked
 
 
-def test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds(tmp_path):
+def test_a_fit_with_a_twins_bounds_states_that_it_is_not_private(tmp_path):
     path = GridKNN(unsafe_bounds(ROWS), bins=5).fit(ROWS).save(tmp_path / "twin")
     bounds = dpoutlier.load(path, secret=True).estimator().features
     assert repr(bounds).endswith(", leaked)")

@@ -380,7 +380,7 @@ def test_any_numbers_score_alike(fitted, rows):
     assert (lazy.view(np.int64) == expected.view(np.int64)).all()
 
 
-def test_a_fit_survives_a_pickle_and_a_secret_one_needs_leave(fitted):
+def test_a_fit_survives_a_pickle_and_a_secret_one_needs_secrets_may_travel(fitted):
     from pyspark import cloudpickle
 
     for name, detector in fitted.items():

@@ -144,7 +144,7 @@ def test_another_fit_on_the_same_rows_is_another_release():
 
 
 def test_release_ids_are_frozen():
-    """Merged models of old keep the ids of their parts; a part must be known again for ever."""
+    """Merged models of older versions keep the ids of their parts, so every part must keep its id."""
     model = grid().fit(ROWS[0][:0]).model_
     rate = Fraction(1, 2)
     made = replace(

@@ -134,7 +134,7 @@ def test_a_loaded_model_scores_at_once_and_does_not_fit(tmp_path):
         adapter.fit(ROWS)
 
 
-def test_what_is_not_fitted_or_no_detector_is_refused():
+def test_an_unfitted_adapter_and_other_objects_are_refused():
     adapter = PyODAdapter(MAKERS["DPForest"]())
     assert not hasattr(adapter, "n_features_in_")
     for use in (adapter.decision_function, adapter.predict):

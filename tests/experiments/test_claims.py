@@ -24,7 +24,7 @@ def results():
 
 
 class World(Summary):
-    """A summary in which every metric is ``default(key)``, but for exceptions (value, fields that a key must have, metrics)."""
+    """A summary in which every metric is ``default(key)``, with exceptions (value, fields that a key must have, metrics)."""
 
     def __init__(self, default, *exceptions):
         self.study, self.choice, self.bins_by_rule = TINY, Choice(K, BINS, OTHER_K, OTHER_BINS), {}

@@ -124,7 +124,7 @@ def test_all_noise_together_spends_rho_and_no_more(binned, sample, monkeypatch):
 def test_the_tree_is_chosen_by_the_exponential_mechanism():
     """The odds of a pair are exp(epsilon * score / (2 * sensitivity)), with sensitivity 2 and epsilon**2 / 8 the step's rho.
 
-    20,000 choices: the share is within 5 standard deviations of its law but for once in a million.
+    20,000 choices: the share is within 5 standard deviations of its law, except once in a million times.
     """
     rows = np.random.default_rng(0).random((300, 3))
     rows[:150, 1] = rows[:150, 0]

@@ -207,7 +207,7 @@ def test_one_feature_of_a_region_alone():
     assert found.counterfactual(4, "ward").score == found.scores[4]  # where it does not differ
 
 
-def test_a_walk_in_vain_says_so():
+def test_a_walk_without_enough_rows_is_reported():
     alone = GridKNN(**FEATURES, bins=6, max_depth=0).fit(ROWS)
     found = alone.explain(POINTS.iloc[4:])
     assert found.found.tolist() == [False]

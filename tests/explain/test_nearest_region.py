@@ -71,7 +71,7 @@ def test_cells_come_in_the_order_of_the_definition(drawn, max_depth):
 @settings(max_examples=200, deadline=None)
 @given(kinds_with_points(), rules(), st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 3, 12]))
 def test_the_parts_are_those_of_the_definition(listed, drawn, rule, seed, spread):
-    """Where kinds_of_counts list their cells, the walk that is explained knows of no other."""
+    """If the counts list their cells, the explained walk visits only those."""
     bins, axes, points = drawn
     grid, positions = grid_of(bins, axes), np.array(points, np.uint32)
     noisy = np.random.default_rng(seed).integers(-spread, spread + 1, grid.n_cells)

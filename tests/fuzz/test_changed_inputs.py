@@ -31,7 +31,7 @@ warmed = cache(warm)
 
 
 def fuzzed(name, examples):
-    """Change inputs of one target so many times."""
+    """Change inputs of one target a number of times."""
     warmed(name)
     seeds = sorted(inputs(name).values())
 

@@ -27,7 +27,7 @@ class Lost:
 def faked(*answers, always=None):
     """(url, requests): each answer (status, headers, content) is given once, in this order, then ``always``.
 
-    An answer may be a function of the request. Content that is no bytes goes as JSON.
+    An answer may be a function of the request. Content that is not bytes is sent as JSON.
     """
     left, asked, peers, lock = list(answers), [], [], threading.Lock()
 
@@ -85,7 +85,7 @@ def refusal(status, code="unavailable", message="come back later", **headers):
 
 
 def described(release, rows=3, **changes):
-    """What a server tells of marginals of one feature, with a limit of so many rows."""
+    """A server's description of marginals of one feature, with a limit on rows."""
     detector = DPMarginals(1, features={"age": (0, 100)}, bins=3).fit([[3.0]])
     statement = detector.privacy_statement()
     feature = {"name": "age", "kind": "number", "lower": 0.0, "upper": 100.0, "levels": None, "ordered": None}

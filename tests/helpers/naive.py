@@ -79,7 +79,7 @@ def ranked(p: int, b: int, axis: Axis = NUMBERS) -> list[int]:
 def cells_within(
     home: Sequence[int], bins: Sequence[int], axes: Sequence[Axis], most: int | None
 ) -> Iterator[tuple[int, ...]]:
-    """All cells within so many steps from home, feature after feature; all there are for None."""
+    """All cells within a number of steps from home, feature after feature. None: all cells."""
     if not bins:
         yield ()
         return
@@ -337,7 +337,7 @@ def tree_leaf(point: Sequence[int], seed: int, tree: int, depth: int, hand: Sequ
 
 
 def line_cells(words: Callable[[int], int], cuts: int) -> list[tuple[int, int]]:
-    """The intervals of a line cut so many times over: each time all of them, near their middles."""
+    """The intervals of a line after a number of rounds of cuts. Each round cuts all of them near their middles."""
     cells = [(1, 0, LATTICE)]
     for _ in range(cuts):
         cells = [half for cell in cells for half in _halves(*cell, words)]
@@ -354,7 +354,7 @@ def _share(word: int) -> int:
 
 
 def level_cells(words: Callable[[int], int], levels: list[int], cuts: int, k: int = 1) -> list[list[int]]:
-    """Groups of levels, cut so many times over; a group of one is left alone."""
+    """Groups of levels after a number of rounds of cuts. A group of one level is not cut."""
     if cuts == 0 or len(levels) == 1:
         return [levels]
     at = round(Fraction(len(levels) * _share(words(k)), LATTICE))

@@ -31,7 +31,7 @@ PUBLIC = ["low", "high", f"table.{TABLE}.1", "scratch.2.0"]
 
 
 def leaks_by_kind():
-    """What ``look_up``, compiled anew, does with secrets: (reasons for CONSTANT_TIME, reasons for KEYED_BY_TABLE)."""
+    """What a newly compiled ``look_up`` does with secrets: (reasons for CONSTANT_TIME, reasons for KEYED_BY_TABLE)."""
     ids = cell_ids(range(100))
     held = KeyedCounts(ids[::7].copy(), np.arange(1, 16), bytes(32), bytes(16), DiscreteLaplace(Fraction(1)))
     counts = in_constant_time(held)
@@ -57,8 +57,8 @@ def test_no_branch_and_no_address_depends_on_a_secret():
 @pytest.mark.parametrize(
     ("processor", "needs"), [("x86-64", "sse2"), ("x86-64-v3", "avx2"), ("skylake-avx512", "avx512f")]
 )
-def test_nor_does_it_on_other_processors(processor, needs):
-    """The code runs once, so that this machine must have what it is made for."""
+def test_no_secret_dependent_code_on_other_processors(processor, needs):
+    """The code runs once, so this machine must have the instructions that it is compiled to."""
     import llvmlite.binding as llvm
 
     if "x86_64" not in llvm.get_process_triple():

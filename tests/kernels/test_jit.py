@@ -1,4 +1,4 @@
-"""Compiled kernels are kept, and an edit in any kernel file starts anew."""
+"""Compiled kernels are kept. After an edit in any kernel file, all are compiled again."""
 
 import os
 import shutil

@@ -41,8 +41,8 @@ def grid_of(bins, axes=()) -> Grid:
     return Grid(tuple(bins), plain([Axis(*axis) for axis in axes]))
 
 
-def held(counts):
-    """An exact counts of {number of a cell: count}."""
+def exact_counts_of(counts):
+    """Exact counts from {cell number: count}."""
     return ExactCounts(cell_ids(counts), np.array(list(counts.values()), np.int64))
 
 
@@ -130,7 +130,7 @@ def test_scores_equal_the_definition_bit_for_bit(drawn, rule, data):
     grid, rng = grid_of(bins, axes), np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     numbers = np.flatnonzero(rng.random(grid.n_cells) < data.draw(st.sampled_from([0.0, 0.02, 0.2, 0.6])))
     counts = dict(zip(numbers.tolist(), rng.integers(1, 6, len(numbers)).tolist()))
-    released = held(counts)
+    released = exact_counts_of(counts)
     if data.draw(st.booleans()):
         released = SparseCounts(released.ids, released.exact, 1)
     walks = walked(rule, points, grid, released, data.draw(st.sampled_from([1, 2, 7, 256])))
@@ -163,7 +163,7 @@ def test_the_last_cell_is_the_last_of_the_definition(drawn, data):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=4), st.data())
 def test_the_last_cell_is_found_among_many_bins_too(bins, data):
-    """Widths that are no whole number of positions: costs are rounded, and a unit more or less decides."""
+    """Widths that are not a whole number of positions: costs are rounded, and a unit more or less decides."""
     point = data.draw(st.tuples(*(coordinate(b) for b in bins)))
     max_depth = data.draw(st.integers(0, sum(bins)))
     found = last_cell_within(np.array(point, np.uint32), Grid(tuple(bins)), max_depth)
@@ -193,7 +193,7 @@ def test_ties_between_levels_and_bins_go_by_the_level_first():
     assert len(set(costs)) == 1
     counts = {naive.number_of(cell, bins, axes): 1 for cell in [(1, 0), (1, 1), (2, 0), (2, 1)]}
     rule = {**RULE, "k": 2, "weighted": True}
-    walks = walked(rule, [point], grid_of(bins, axes), held(counts), 1)
+    walks = walked(rule, [point], grid_of(bins, axes), exact_counts_of(counts), 1)
     expected = naive.score_of_listed(point, bins, counts, **rule, axes=axes)
     assert (walks.scores[0], walks.gathered[0], walks.visited[0]) == expected
     assert walks.scores[0] == pytest.approx(1 + 4 / 3)
@@ -202,7 +202,7 @@ def test_ties_between_levels_and_bins_go_by_the_level_first():
 def test_an_empty_home_is_not_counted_as_visited():
     far = np.array([[2**32 - 1]], np.uint32)
     for depth, expected in ((0, (0, 1)), (2, (0, 1)), (4, (1, 0))):
-        walks = walked({**RULE, "k": 5, "max_depth": depth}, far, Grid((5,)), held({0: 5}))
+        walks = walked({**RULE, "k": 5, "max_depth": depth}, far, Grid((5,)), exact_counts_of({0: 5}))
         assert (walks.visited[0], walks.status[0]) == expected
 
 
@@ -227,7 +227,7 @@ def test_features_of_many_bins_are_walked(bins, rule, seed, max_depth):
     cells = {tuple(cell): int(rng.integers(1, 4)) for cell in np.concatenate([anywhere, near]).tolist()}
     counts = {naive.number_of(cell, bins): n for cell, n in cells.items()}
     rule = {**RULE, "k": rule["k"], "weighted": rule["weighted"], "distance": rule["distance"], "max_depth": max_depth}
-    walks = walked(rule, [point], Grid(tuple(bins)), held(counts), 8)
+    walks = walked(rule, [point], Grid(tuple(bins)), exact_counts_of(counts), 8)
     expected = score_by_sorting(point.tolist(), bins, cells, **rule)
     assert (walks.gathered[0], walks.visited[0]) == expected[1:]
     assert walks.scores[0] == pytest.approx(expected[0], abs=2**-30)  # past a unit of 2**38, lengths are rounded
@@ -236,7 +236,7 @@ def test_features_of_many_bins_are_walked(bins, rule, seed, max_depth):
 @pytest.mark.parametrize("max_depth", [8191, 8192, 10_000, 18_999, 19_000, 30_000, None])
 def test_stored_cells_too_deep_are_not_met(max_depth):
     """19,000 steps away."""
-    released, grid = held({naive.number_of((19_000, 2), (20_000, 3)): 50}), Grid((20_000, 3))
+    released, grid = exact_counts_of({naive.number_of((19_000, 2), (20_000, 3)): 50}), Grid((20_000, 3))
     walks = walked({**RULE, "max_depth": max_depth}, [[0, 2**32 - 1]], grid, released)
     reached = max_depth is None or max_depth >= 19_000
     assert walks.scores[0] == (0.95 if reached else 2.0)
@@ -251,7 +251,7 @@ def test_stored_cells_that_all_tie_are_found_in_their_order(k):
     counts = {number: 1 + (number % 7 == 0) for number in numbers}
     cells = {tuple(int(bit) for bit in f"{number:018b}"): count for number, count in counts.items()}
     rule = {**RULE, "k": k, "weighted": True}
-    walks = walked(rule, [point], Grid(bins), held(counts))
+    walks = walked(rule, [point], Grid(bins), exact_counts_of(counts))
     expected = score_by_sorting(point, bins, cells, **rule)
     assert (walks.scores[0], walks.gathered[0], walks.visited[0]) == expected
 

@@ -1,4 +1,4 @@
-"""An anchor elsewhere makes an old copy useless, and is no dead end."""
+"""An anchor elsewhere makes an old copy useless, and can be replaced if it is lost."""
 
 import os
 import shutil

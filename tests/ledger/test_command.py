@@ -187,7 +187,7 @@ def test_an_anchor_beside_the_ledger_is_advised_against(folder):
     assert "in the same folder as the ledger" in run("ledger", "anchor", "b.ledger", "back.anchor")
 
 
-def test_an_anchor_that_was_moved_or_lost_is_no_dead_end(folder):
+def test_an_anchor_that_was_moved_or_lost_can_be_replaced(folder):
     create("--dataset", "patients", "--epsilon", "1", "--anchor", "first")
     (folder / "first").rename("second")
     assert "--anchor" in fit("0.1", "one", code=2)

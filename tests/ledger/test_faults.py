@@ -120,7 +120,7 @@ def test_other_entries_leave_a_ledger_that_can_be_used_whichever_call_fails(shim
 
 
 def padded(anchor, before):
-    """Make the anchor so long that so many bytes are left in its last block; a number alone is a line that names nothing."""
+    """Make the anchor so long that this number of bytes is left in its last block. A number alone is a line without a hash."""
     more = BLOCK - before - anchor.stat().st_size
     with anchor.open("a") as stream:
         stream.write("2\n" * ((more - 3) // 2) + ("22\n" if more % 2 else "2\n2\n"[: 2 + 2 * ((more - 3) % 2)]))

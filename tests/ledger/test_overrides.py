@@ -117,7 +117,7 @@ def test_reading_under_another_anchor_records_nothing_and_says_that(ledger, tmp_
     assert ledger.path.read_bytes() == before
 
 
-def test_the_same_anchor_given_is_no_override(ledger, tmp_path, monkeypatch):
+def test_the_same_anchor_given_again_is_not_an_override(ledger, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for place in ("true.anchor", tmp_path / "true.anchor"):
         given = Ledger(ledger.path, anchor=place)

@@ -198,7 +198,7 @@ def test_an_old_copy_is_detected_only_with_a_head_or_a_receipt(ledger, tmp_path)
             ledger.verify(**known)
 
 
-def test_a_chain_that_was_hashed_anew_is_detected_with_a_receipt(ledger, tmp_path):
+def test_a_chain_that_was_hashed_again_is_detected_with_a_receipt(ledger, tmp_path):
     receipt = ledger.reserve("patients", ONE, "DPForest")
     forged = Ledger.create(tmp_path / "forged.ledger")
     forged.open_budget("patients", 30)

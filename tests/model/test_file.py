@@ -115,7 +115,7 @@ def test_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x05\x06" + bytes(18)])
-def test_files_that_are_no_models(content, tmp_path):
+def test_files_that_are_not_models(content, tmp_path):
     path = tmp_path / "model.dpo"
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match="not a model"):

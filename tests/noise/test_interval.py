@@ -18,7 +18,7 @@ from dpoutlier.noise.interval import SLACK, SummedNoise, as_level
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
 
-# Every statistical test here is passed by a right interval but for this probability; there are a dozen, and seeds are fixed.
+# A right interval passes each statistical test here, except with this probability. There are a dozen; seeds are fixed.
 FALSE_ALARM = 1e-8
 DRAWS = 500_000
 LEVELS = [

@@ -211,7 +211,7 @@ GOLDEN = {
 
 @pytest.mark.parametrize("version", GOLDEN)
 def test_the_keyed_noise_of_each_version_is_frozen(version):
-    """A secret file keeps its noise for ever: these values may never change."""
+    """The noise of a secret file must stay the same: these values may never change."""
     salt = bytes.fromhex("ee976d66208696567c8b48f878f8026a")
     held = keyed(law_of(Fraction("0.015")), version, key=bytes(range(32)), salt=salt)
     cells = [0, 1, 2, 10**6, 2**63, 2**64, 10**30, 2**128 - 1]

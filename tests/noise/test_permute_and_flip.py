@@ -203,7 +203,7 @@ def test_a_rate_that_cannot_be_used_is_refused(rate):
         permute_and_flip(np.zeros(2, np.int64), rate, UnsafeSeededBytes(0))
 
 
-def test_no_candidate_is_no_choice():
+def test_a_choice_needs_a_candidate():
     with pytest.raises(InvalidParameterError, match="at least one candidate"):
         permute_and_flip(np.zeros(0, np.int64), Fraction(1), UnsafeSeededBytes(0))
 

@@ -1,4 +1,4 @@
-"""Trees from a seed: what the definition says, the same on every machine and version, for ever."""
+"""Trees from a seed: what the definition says, the same on every machine and in every version."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Regions of a grid: the cells within so many steps, by the oracle's own list."""
+"""Regions of a grid: the cells within a number of steps, by the oracle's own list."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from strategies import grids_with_points
 
 @settings(max_examples=200)
 @given(grids_with_points(most_cells=300), st.integers(0, 6))
-def test_a_region_is_all_cells_within_so_many_steps(grid, steps):
+def test_a_region_is_all_cells_within_the_given_steps(grid, steps):
     bins, points = grid
     for point in points:
         home = home_bins(Grid(tuple(bins)), np.array([point], np.uint32))[0]

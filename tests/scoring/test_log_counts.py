@@ -1,4 +1,4 @@
-"""The mean logarithm of noisy counts: in integers, equal for every released, thread and machine."""
+"""The mean logarithm of noisy counts: integers, the same in every thread, process and machine."""
 
 from fractions import Fraction
 
@@ -123,7 +123,7 @@ def test_scores_are_those_of_the_definition(name, kind, soft, threads):
     assert found[:50].tolist() == one_by_one
 
 
-def test_terms_are_made_anew_for_another_rule_or_partition():
+def test_terms_are_computed_again_for_another_rule_or_partition():
     released = DenseCounts(np.arange(15))
     margins, other = Margins((4, 6, 5)), Margins((6, 4, 5))
     point = np.full((1, 3), 2**32 - 1, np.uint32)

@@ -144,7 +144,7 @@ def test_long_lines_are_read_back(written, torn):
 
 
 @pytest.mark.parametrize("text", ["hello", "hello\n", "{}\n", "[1]\n", "{\n"])
-def test_what_is_no_log_is_left_as_it_is(path, text):
+def test_a_file_that_is_not_a_log_is_not_changed(path, text):
     path.write_text(text)
     log = AuditLog(path)
     for use in (log.check, lambda: log.append("start")):

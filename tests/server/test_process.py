@@ -183,7 +183,7 @@ def test_slow_and_large_heads_are_refused(server):
 
 
 @pytest.mark.slow
-def test_trailers_are_no_headers_and_bounded(server, key):
+def test_trailers_are_not_headers_and_are_bounded(server, key):
     head = b"POST /v1/models/a/score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
     secret, body = b"Authorization: Bearer %s\r\n" % key.encode(), b"%x\r\n%s\r\n0\r\n" % (len(ONE), ONE)
     close = b"Connection: close\r\n"

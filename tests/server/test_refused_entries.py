@@ -137,7 +137,7 @@ def test_other_probes_with_a_valid_key_are_entered(app, log, good):
 
 
 def test_the_answers_tell_as_little_as_before(app, good):
-    """A forbidden model answers as one that does not exist: body and headers, but for the id of the request."""
+    """A forbidden model answers as one that does not exist: body and headers, except the id of the request."""
     responses = []
     for path in ("/v1/models/b/score", "/v1/models/none/score", "/v1/models/b", "/v1/models/none"):
         method = "POST" if path.endswith("score") else "GET"
@@ -172,7 +172,7 @@ def test_a_flood_is_counted_and_does_not_fill_the_disk(app, log, good):
 
 
 def test_the_rule_holds_over_time(log, monkeypatch):
-    """An hour of a flood: of each kind so many entries a minute and one that counts; nothing is lost."""
+    """An hour of a flood: a fixed number of entries of each kind a minute, and one that counts; nothing is lost."""
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     refused, sent = RefusedEntries(AuditLog(log)), 0

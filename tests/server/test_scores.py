@@ -163,7 +163,7 @@ def test_csv_and_arrow_scores_are_those_of_the_library(app, models, name):
 
 
 def stream(table, rows=None):
-    """An Arrow stream, in batches of so many rows."""
+    """An Arrow stream, in batches of a given number of rows."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, rows)

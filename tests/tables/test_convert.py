@@ -87,8 +87,8 @@ def test_one_row_does_not_change_how_others_are_read(make, values, more, nones):
     np.testing.assert_array_equal(before, first[1:])
 
 
-def test_what_only_looks_like_a_number_is_none():
-    """Digits of other alphabets and blanks that are no ASCII: Arrow and Python differ on them, so they are text."""
+def test_text_that_only_looks_like_a_number_is_not_a_number():
+    """Arrow and Python differ on digits of other alphabets and on blanks outside ASCII, so they are text."""
     for value in ("\u0663", "7\u00a0", "\uff11", "1_000", "0x10", "1,5"):
         assert np.isnan(convert.columns([[value]])[0][0])
         assert np.isnan(convert.numbers(pa.array([value]))[0])

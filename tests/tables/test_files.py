@@ -186,7 +186,7 @@ def test_a_data_set_of_other_columns_is_refused_as_a_frame_is(parted):
         DPMarginals(1, features=BOUNDS).fit(parted)
 
 
-def test_a_value_that_the_data_sets_type_cannot_hold_is_no_error(tmp_path):
+def test_a_value_that_the_data_sets_type_cannot_hold_is_not_an_error(tmp_path):
     """Where Arrow would convert, one row could make it fail."""
     pq.write_table(pa.table({"a": [0.25, 0.5], "b": [2**60 + 1, 3]}), tmp_path / "t.parquet")
     dataset = ds.dataset(tmp_path, schema=pa.schema([("a", pa.int64()), ("b", pa.float64())]))

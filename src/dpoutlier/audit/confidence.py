@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 REPORTED = 1e-3
-"""Probability that a bound as it is reported lies above the true epsilon."""
+"""Probability that a reported bound lies above the true epsilon."""
 CERTAIN = 1e-7
 """The same for the bound that refutes a claim."""
 PRUDENCE = 1e-3
@@ -48,7 +48,7 @@ def most_share(hits: Any, trials: Any, error: float) -> Numbers:
 
 
 def epsilon_of_event(hits: Any, trials: Any, other_hits: Any, other_trials: Any, error: float) -> Numbers:
-    """The least epsilon that agrees with an event seen so often in each of two neighbouring worlds, at least 0.
+    """The least epsilon, at least 0, that agrees with how often an event was seen in two neighbouring worlds.
 
     Under epsilon-DP an event is at most exp(epsilon) times as likely in one world as in the other. Each of the two bounds on a
     probability errs with half of ``error``.
@@ -60,7 +60,7 @@ def epsilon_of_event(hits: Any, trials: Any, other_hits: Any, other_trials: Any,
 
 
 def epsilon_of_guesses(right: Any, made: Any, error: float) -> Numbers:
-    """The least epsilon that agrees with so many right guesses of as many fair coins, at least 0.
+    """The least epsilon, at least 0, that agrees with ``right`` correct guesses among ``made`` guesses of fair coins.
 
     Each coin decides whether one canary is in the data. Whatever was released, and whatever all other coins showed, a guess is
     right with a probability of at most e**epsilon / (1 + e**epsilon), so that the number of right ones is dominated by a binomial
@@ -75,10 +75,10 @@ def epsilon_of_guesses(right: Any, made: Any, error: float) -> Numbers:
 
 
 def attainable(n_cells: int, epsilon: float, runs: int) -> float:
-    """The bound to be expected from so many runs a side where the claim is tight: a row that changes ``n_cells`` counts by one.
+    """The bound to expect from ``runs`` runs in each world if the claim is tight: one row changes ``n_cells`` counts by one.
 
     Each of these counts speaks for one world or the other by epsilon / n_cells, and no more. The attacker's best event is that at
-    least so many of them speak for the first.
+    least a certain number of them speak for the first.
     """
     if not n_cells:
         return 0.0
@@ -89,7 +89,7 @@ def attainable(n_cells: int, epsilon: float, runs: int) -> float:
 
 
 def attainable_by_guesses(n_cells: int, epsilon: float, canaries: int) -> float:
-    """The same for so many canaries, whose coins are guessed where enough of their counts agree."""
+    """The same for a number of canaries. A coin is guessed if enough of its canary's counts agree."""
     if not n_cells:
         return 0.0
     chance = 1 / (1 + math.exp(-epsilon / n_cells))

@@ -224,5 +224,5 @@ def _of_toml(path: Path, content: dict[str, Any]) -> tuple[Configuration, list[A
     configuration = Configuration(name, {**content, "epsilon": epsilons[0]}, n_features, **in_engine)
     for each in map(configuration.with_epsilon, epsilons):  # what cannot be fitted is refused now
         each.model()
-        each.epsilon  # noqa: B018 - nor is what promises nothing
+        each.epsilon  # noqa: B018 - it raises if nothing is promised
     return configuration, epsilons

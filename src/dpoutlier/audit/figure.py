@@ -1,4 +1,4 @@
-"""The picture of an audit: the epsilon that is claimed against the one that was measured at least."""
+"""The picture of an audit: the claimed epsilon against the measured lower bound."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Finding:
     def of(
         cls, case: Case, method: str, channel: str, bounds: tuple[float, float], trials: int, event: str, *, sharp: bool
     ) -> Finding:
-        """``sharp``: whether so many trials can be expected to show half of epsilon."""
+        """``sharp``: whether this number of trials can be expected to show half of epsilon."""
         return cls(
             case=case.label,
             detector=case.detector,

@@ -33,9 +33,9 @@ def channels_of(configuration: Configuration) -> tuple[str, ...]:
 def observe(
     configuration: Configuration, channels: tuple[str, ...], world: int, first: int, runs: int, seed: int | None
 ) -> dict[str, Seen]:
-    """Fit so many times on the data of one world, with fresh noise each time, and look through each of the channels.
+    """Fit ``runs`` times on the data of one world, with fresh noise each time, and look through each channel.
 
-    Runs are numbered, so that with a seed the noise of each of them can be drawn again.
+    Runs are numbered from ``first``, so that with a seed the noise of each run can be drawn again.
     """
     attacker = _Attacker(configuration)
     data = attacker.worlds.tables[world]
@@ -53,7 +53,7 @@ def observe(
 
 
 class _Attacker:
-    """Knows all rows but one, the whole configuration, and how to make the most of what he sees."""
+    """Knows all rows except one and the whole configuration, and makes the best use of what a channel shows."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.worlds, self.changed, self.questions = _known(configuration)

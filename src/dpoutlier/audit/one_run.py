@@ -65,7 +65,7 @@ class Canaries:
 
 
 def canaries_of(configuration: Configuration, wanted: int, *, by_score: bool = False) -> Canaries:
-    """Up to so many canaries, from random places, each taken if none of its cells is taken.
+    """Up to ``wanted`` canaries at random places. A place is used if none of its cells is in use yet.
 
     ``by_score`` gives each a second place and a crowd, also where it is not moved: for scores of forests and marginals.
     """
@@ -123,7 +123,7 @@ def _weighed(canaries: Canaries, model: Model, noisy: NDArray[Any]) -> NDArray[n
 
 
 def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
-    """Whether the walk from each place ends at once, as plus or minus 1; of moved canaries the difference."""
+    """Whether the walk from each place ends at once: 1 or -1. For moved canaries, the difference of both places."""
     places = canaries.places[:, : 1 + canaries.configuration.replaces]
     points = made_points(canaries.configuration, places.reshape(-1, places.shape[2]))
     ended = (fitted.outlier_scores(points) == 0).reshape(places.shape[:2]).astype(float)
@@ -131,7 +131,7 @@ def _ended(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
 
 
 def _decoded(canaries: Canaries, fitted: Any) -> NDArray[np.float64]:
-    """Logarithms of counts, worked out again from the scores on the way from each canary's place to its other place."""
+    """Logarithms of counts, computed from the scores on the way from each canary's place to its other place."""
     model: Model = fitted.model_
     chains = way(canaries.places[:, 0], canaries.places[:, 1])
     points = made_points(canaries.configuration, chains.reshape(-1, chains.shape[2]))
@@ -167,7 +167,7 @@ def _joined(fits: list[Guesses]) -> Guesses:
 
 
 def _worth_a_guess(practice: Guesses, more: float) -> float:
-    """The strength of evidence from which guesses promise the largest bound on so many times as many canaries."""
+    """The least strength of evidence for a guess that promises the largest bound, with ``more`` times as many canaries."""
     strength = np.round(np.abs(practice.evidence), 9)
     right = (practice.evidence > 0) == practice.coins
     best, found = -1.0, 0.0

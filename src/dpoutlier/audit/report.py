@@ -63,17 +63,17 @@ def verdict(findings: list[Finding]) -> str:
     return text
 
 
-def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float, said: dict[str, str]) -> Path:
-    """Write all of it, the page last; ``said`` is what else the page tells of the audit. Returns its path."""
+def write_audit(findings: list[Finding], folder: Path, how: str, seconds: float, details: dict[str, str]) -> Path:
+    """Write all files, the page last. ``details`` are further lines for the page. Returns the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     picture = audit_picture(findings)
     write_aside(folder / "audit.csv", lambda stream: pyarrow.csv.write_csv(table_of(findings), stream), overwrite=True)
     write_aside(folder / "audit.png", lambda stream: stream.write(picture), overwrite=True)
-    page = _page(findings, how, seconds, said)
+    page = _page(findings, how, seconds, details)
     return write_aside(folder / "audit.html", lambda stream: stream.write(page.encode()), overwrite=True)
 
 
-def _page(findings: list[Finding], how: str, seconds: float, said: dict[str, str]) -> str:
+def _page(findings: list[Finding], how: str, seconds: float, details: dict[str, str]) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -95,7 +95,7 @@ def _page(findings: list[Finding], how: str, seconds: float, said: dict[str, str
         refuted=any(one.refuted for one in findings),
         blind=not any(one.bound > 0 for one in findings),
         verdict=verdict(findings),
-        said=said,
+        details=details,
         picture=picture,
         run=run,
     )

@@ -44,15 +44,15 @@ class Effort:
     Parameters
     ----------
     most_runs : int
-        Fits on each of two neighbouring data sets, if so many or fewer let half of epsilon be seen where it should be.
+        Largest number of fits on each of two neighbouring data sets, if that is enough to see half of epsilon.
     most_elsewhere : int
         The same in all other cases.
     most_files : int
-        In so many of these runs the file is written and read; fewer if fewer do.
+        Largest number of these runs in which the file is written and read; fewer if fewer are enough.
     canaries : int
-        In one fit, at most.
+        Largest number of canaries in one fit.
     most_coins : int
-        Canaries over all fits; fewer if fewer do.
+        Largest number of canaries over all fits; fewer if fewer are enough.
     patient : bool
         Whether models of many cells are fitted as often as others.
     """
@@ -141,7 +141,7 @@ def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterato
 
 
 def _fits(number: int, what: tuple[Any, ...], fits: int, seed: int | None) -> Iterator[_Task]:
-    """So many fits with canaries, in two tasks or more."""
+    """The tasks of ``fits`` fits with canaries: two tasks or more."""
     each = min(-(-fits // 2), CHUNK)
     for first in range(0, fits, each):
         some = min(each, fits - first)
@@ -175,7 +175,7 @@ def coins_for(case: Case, effort: Effort) -> int:
 
 
 def _enough(case: Case, reached: Callable[[int], float], most: int) -> int | None:
-    """The least number, doubled as often as it takes for the bound that is aimed at; None if that is more than ``most``."""
+    """A number that is enough for the bound aimed at: FEWEST, doubled until it is. None if that is more than ``most``."""
     number = FEWEST
     while reached(number) < AIM * case.epsilon:
         number *= 2

@@ -22,7 +22,7 @@ MAX_PAIRS = 2**21
 
 
 class Questions(NamedTuple):
-    """Points whose scores an attacker asks for, and the evidence that he finds in the answers."""
+    """Points whose scores an attacker asks for, and the evidence that the answers give."""
 
     points: Any
     evidence: Callable[[Model, NDArray[np.float64]], float]

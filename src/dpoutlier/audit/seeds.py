@@ -6,5 +6,5 @@ __all__ = ["seed_of"]
 
 
 def seed_of(*parts: object) -> int:
-    """A seed that is another one for any other parts."""
+    """A seed from these parts: other parts give another seed."""
     return int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=7).digest())

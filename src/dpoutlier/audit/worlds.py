@@ -101,7 +101,7 @@ def cells_of(model: Model, places: NDArray[np.float64]) -> CellIds:
 
 
 def crowd_for(configuration: Configuration, model: Model) -> int:
-    """How many rows lie at both places besides: as many as make scores tell most.
+    """How many other rows lie at both places: the number that makes scores reveal most.
 
     On a grid a walk ends at once if the first cell holds k rows, so that the person should be the k-th. A logarithm of counts
     tells all counts apart that are well above the noise.

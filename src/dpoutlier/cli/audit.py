@@ -120,10 +120,10 @@ def _table(findings: "list[Finding]") -> "Table":
 
 def _described(cases: "list[Case]", *, quick: bool) -> dict[str, str]:
     """What was audited, for the page: of the standard cases their names are enough."""
-    said = {"effort": "quick: few runs"} if quick else {}
+    details = {"effort": "quick: few runs"} if quick else {}
     if len({case.label for case in cases}) > 1:
-        return {"configuration": "the standard cases of every detector, relation and kind of counts", **said}
+        return {"configuration": "the standard cases of every detector, relation and kind of counts", **details}
     case = cases[0]
     arguments = {name: value for name, value in case.many.arguments.items() if name != "epsilon" and value is not None}
     listed = ", ".join(f"{name}={value!r}" for name, value in sorted(arguments.items()))
-    return {"configuration": f"{case.detector} of {case.many.n_features} features: {listed}", **said}
+    return {"configuration": f"{case.detector} of {case.many.n_features} features: {listed}", **details}

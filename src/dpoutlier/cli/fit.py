@@ -68,7 +68,7 @@ def fit(
         typer.Option(help="Column that identifies people; at most --rows-per-person rows of each are used."),
     ] = None,
     n_trees: Annotated[str | None, typer.Option(help="Forest: number of trees, or 'auto'.")] = None,
-    depth: Annotated[str | None, typer.Option(help="Forest: most levels of a tree, or 'auto'.")] = None,
+    depth: Annotated[str | None, typer.Option(help="Forest: largest number of levels of a tree, or 'auto'.")] = None,
     subspace: Annotated[
         str | None,
         typer.Option(help="Forest: number of features of a tree, or several in turn, such as 2,4,8."),
@@ -86,10 +86,10 @@ def fit(
         Literal["cell", "point"] | None, typer.Option(help="Grid: measure distances between cells, or from the point.")
     ] = None,
     max_depth: Annotated[
-        int | None, typer.Option(help="Grid: most steps from the point's own cell; -1 for no limit.")
+        int | None, typer.Option(help="Grid: largest number of steps from the point's own cell; -1 for no limit.")
     ] = None,
     max_cells: Annotated[
-        int | None, typer.Option(help="Grid: most cells to visit for one point; no limit with sparse.")
+        int | None, typer.Option(help="Grid: largest number of cells to visit for one point; no limit with sparse.")
     ] = None,
     exhausted: Annotated[
         Literal["outlying", "as-printed"] | None,

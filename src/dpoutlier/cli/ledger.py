@@ -34,7 +34,7 @@ Anchor = Annotated[
 def create(
     path: File,
     dataset: Annotated[str, typer.Option(help="Name of the data set. Rows of the same people go under the same name.")],
-    epsilon: Annotated[str | None, typer.Option(help="The most that all fits on it may ever cost, such as 3.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Limit on the total epsilon of all fits, such as 3.")] = None,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
@@ -208,7 +208,7 @@ def anchor(
     ] = False,
     old: Annotated[Path | None, typer.Option("--anchor", help="Where the old anchor is now, if it was moved.")] = None,
 ) -> None:
-    """Take another file as anchor from now on; the ledger notes it.
+    """Replace the anchor by another file. The ledger records the change.
 
     Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
     """

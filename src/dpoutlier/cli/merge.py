@@ -16,8 +16,8 @@ def merge(
     people: Annotated[
         str | None,
         typer.Option(
-            help="Required. 'disjoint': nobody has rows in more than one release, and epsilon is the largest of all. "
-            "'overlapping': somebody may have, and epsilons add up.",
+            help="Required. 'disjoint': no person has rows in more than one release; epsilon is the largest of all. "
+            "'overlapping': a person may have rows in several; epsilons add up.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model file.")] = False,

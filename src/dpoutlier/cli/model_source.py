@@ -27,7 +27,7 @@ CaFile = Annotated[Path | None, typer.Option(help="File of the authority that si
 def open_model(
     model: Path, url: str | None, key_file: Path | None, ca: Path | None, n_jobs: int | None = None
 ) -> FittedDetector | Client:
-    """The model in that file or, with a url, of that id."""
+    """The model in that file or, if there is a url, the model with that id on the server."""
     if url is None:
         from dpoutlier.detectors.load import load  # noqa: PLC0415 - a client needs none of it
         from dpoutlier.model.file import has_secret_name  # noqa: PLC0415

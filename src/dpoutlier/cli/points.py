@@ -33,7 +33,7 @@ class Batch(NamedTuple):
     first: int
     """The number of the first row, in its file."""
     share: tuple[float, float]
-    """How much of all files is behind before the batch, and after it."""
+    """Share of all files that is read before the batch, and after it."""
 
 
 class Points:
@@ -91,7 +91,7 @@ class Points:
 def points_writer(
     stream: IO[bytes], kind: str, schema: pa.Schema, numbers: list[str]
 ) -> Iterator[Callable[[pa.Table], None]]:
-    """A function that writes some rows more. In Parquet ``numbers``, columns that may have come as text, become numbers."""
+    """A function that writes more rows. In Parquet, the columns ``numbers``, which may be text so far, become numbers."""
     if kind == ".parquet":
         with pq.ParquetWriter(stream, _typed(schema.empty_table(), numbers).schema) as writer:
             yield lambda table: writer.write_table(_typed(table, numbers))

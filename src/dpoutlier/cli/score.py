@@ -111,7 +111,7 @@ class OutlyingPoint(NamedTuple):
 
 
 class TopPoints:
-    """The points with the largest scores so far. Of equal scores the first ones stay."""
+    """The points with the largest scores so far. Among equal scores, the first ones stay."""
 
     def __init__(self, size: int) -> None:
         self.size, self.points, self.best = size, 0, list[OutlyingPoint]()

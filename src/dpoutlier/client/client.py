@@ -375,11 +375,11 @@ class Client(ScoresPoints):
         return self._retry_on_replaced_model(lambda served: served.explain(X))
 
     def _only_scoring(self) -> ServedModel:
-        """The release as it is now, with the threshold of this moment; it raises ``ReplacedError`` when the server has another."""
+        """The current release, with the current threshold. It raises ``ReplacedError`` once the server has another release."""
         return self._served
 
     def _retry_on_replaced_model(self, call: Callable[[ServedModel], T]) -> T:
-        """What a function of one release gives; called once again if the server replaces it meanwhile, or has new limits."""
+        """Call a function of the release; once again if the server meanwhile replaced the release or changed its limits."""
         served = self._served
         try:
             return call(served)

@@ -131,7 +131,7 @@ def statement_of(content: dict[str, Any], page: str) -> PrivacyStatement:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists become the tuples that they were, except within the features, where they are lists."""
+    """Turn lists back into tuples, except within the features, which do have lists."""
     if isinstance(value, list):
         return tuple(value)
     if isinstance(value, dict) and "parts" in value:

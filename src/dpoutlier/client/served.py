@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class ReplacedError(ServerError):
-    """The server has another release of the model than the call began with."""
+    """The server now has another release of the model than when the call began."""
 
     def __init__(self, release: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""urllib3 with limits that it has not: one time for all attempts, a time for all of an answer, and a size."""
+"""urllib3 with limits that it lacks: a time for all attempts together, a time for a whole answer, and a size."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _most_bytes: ContextVar[int] = ContextVar("most bytes of the answer")
 
 @contextmanager
 def limited_to(most: int) -> Iterator[None]:
-    """Answers to requests made within have at most so many bytes. urllib3 passes no argument of ours on to what reads them."""
+    """Limit answers to ``most`` bytes. It is a context, since urllib3 passes no argument of ours to the code that reads answers."""
     limit = _most_bytes.set(most)
     try:
         yield

@@ -30,9 +30,9 @@ class ConstantTimeCounts(KeyedCounts):
     """Keyed counts whose table has the kind CONSTANT_TIME. A model with them is saved as a keyed one."""
 
     def table(self, digits: int = DIGITS) -> CountTable:
-        """For more digits than two, which are asked for where noise could not be decided, the table of keyed counts.
+        """The table in constant time. For more than two digits, the table of keyed counts.
 
-        That has a probability of at most 2**-60 for each cell.
+        More digits are asked for if noise could not be decided: with a probability of at most 2**-60 for each cell.
         """
         if digits > DIGITS:
             return super().table(digits)
@@ -47,13 +47,13 @@ class ConstantTimeCounts(KeyedCounts):
     def _buckets(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """The cells in their buckets, and the key that says where they are.
 
-        The key is secret, so nobody can choose rows whose cells get in each other's way; should some, there is another key.
+        The key is secret, so nobody can choose rows whose cells collide. If some cells do not fit, another key is tried.
         """
         share = int(self._words(0)[0]) / 2**64
         slots, attempt = slots_for(len(self.ids), share), 1
         while True:
             buckets, key = np.empty(slots // BUCKET * CELL_WORDS, np.uint64), self._words(attempt)
-            buckets.fill(0)  # by writing: a page that was never written is slow to read at first, and fast ever after
+            buckets.fill(0)  # by writing: a page that was never written is slow to read the first time
             if put_in_buckets(self.ids, self.exact, buckets, key):
                 return buckets, key
             attempt += 1
@@ -70,8 +70,8 @@ class ConstantTimeCounts(KeyedCounts):
 def slots_for(n: int, share: float) -> int:
     """The number of slots for n occupied cells: 2**16 times a power of four.
 
-    A step is taken when between 3/16 and 3/4 of the slots are full. Where in between, ``share`` says, which is drawn once for each
-    fit. So a cell more or less changes the number with a probability of less than 1 / n, and of none up to 12,288 cells.
+    The number grows by a step when the slots are between 3/16 and 3/4 full. ``share``, drawn once for each fit, sets the exact
+    point. So one cell more or less changes the number with a probability of less than 1 / n, and never up to 12,288 cells.
     """
     slots, full = MIN_SLOTS, MAX_FULL * STEP**-share
     while n > slots * full:

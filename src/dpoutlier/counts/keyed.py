@@ -1,4 +1,4 @@
-"""Keyed counts: exact counts and a secret key from which each cell's noise is computed, once and for ever. Secret."""
+"""Keyed counts: exact counts and a secret key from which each cell's noise is computed. The noise never changes. Secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpoutlier.partitions.base import CellIds, Partition
 __all__ = ["KEY_BYTES", "SALT_BYTES", "SAMPLERS", "KeyedCounts", "sampler_version_for", "secrets_may_travel"]
 
 KEY_BYTES, SALT_BYTES = 32, 16
-# Versions of the sampler, for ever: the pseudo-random function and the way to draw that a file names.
+# Versions of the sampler, which never change: the pseudo-random function and the way to draw that a file names.
 SAMPLERS = {
     1: ("siphash-2-4-of-24-bytes/1", "canonne-kamath-steinke/1"),
     2: ("siphash-2-4-of-16-bytes-then-24/2", "guided-table/2"),
@@ -68,12 +68,12 @@ def secrets_may_travel() -> Iterator[None]:
 
 
 def sampler_version_for(noise: DiscreteLaplace) -> int:
-    """The version of the sampler for a new fit: the first where the noise is too wide for a table."""
+    """The version of the sampler for a new fit: version 1 if the noise is too wide for a table, else 2."""
     return 2 if has_table(noise.rate) else 1
 
 
 def _sampler_version_of(prf: Any, sampler: Any) -> int:
-    """The version of the sampler that a file names. A file keeps its own for ever."""
+    """The version of the sampler that a file names. A file always keeps its own."""
     named = [version for version, names in SAMPLERS.items() if names == (prf, sampler)]
     if not named:
         raise ModelFileError(
@@ -150,7 +150,7 @@ class KeyedCounts:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KeyedCounts:
-        return self  # frozen, and a copy in the same process is no leak
+        return self  # frozen, and a copy in the same process is not a leak
 
     def __reduce__(self) -> tuple[Any, ...]:
         if not _may_travel.get():

@@ -85,7 +85,10 @@ def tau_for(n_cells: int, noise: DiscreteLaplace, size: int) -> int:
 
 
 def _at_most(n_cells: int, noise: DiscreteLaplace, tau: int, size: int) -> bool:
-    """Whether so few empty cells are expected to pass. No such number is whole (exp(-rate) is transcendental), so this ends."""
+    """Whether at most ``size`` empty cells are expected to pass.
+
+    This ends, since the number is never whole: exp(-rate) is transcendental.
+    """
     digits = 60
     while True:
         expected = _expected(n_cells, noise, tau, digits)

@@ -16,9 +16,9 @@ __all__ = ["with_constant_time_counts"]
 def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     """The same detector, whose answers take a time that depends on public and released values only.
 
-    A publishable model comes back as it is: everything in it may be known. The counts of a keyed one are held in another way,
-    which gives the same answers, to the bit. Call it when a model is loaded, before the first answer: it takes a while, and how
-    long depends on the number of occupied cells.
+    A publishable model is returned unchanged: everything in it may be known. A keyed model gets another form of its counts, with
+    the same answers, to the bit. Call it when a model is loaded, before the first answer: it takes some time, which depends on the
+    number of occupied cells.
 
     Parameters
     ----------

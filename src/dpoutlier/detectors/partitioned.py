@@ -308,7 +308,7 @@ class PrivateDetector(PartitionedDetector):
             "neighbours": guarantee.neighbours.value,
             "rows_per_person": guarantee.rows_per_person,
             "person": guarantee.person,
-            # Without its ledger, which must be given anew: a fit again is a release again, and was charged before.
+            # Without its ledger, which must be given again: each further fit is a release of its own.
             "dataset": None if model.receipt is None else model.receipt.dataset,
             "n_rows_hint": "estimate" if Purpose.ROW_COUNT in paid else model.n_rows_hint,
             "threshold_share": float(paid[Purpose.THRESHOLD] / sum(paid.values()))

@@ -42,7 +42,7 @@ _REGISTERED = (
 )
 
 DEFAULT = "forest"
-"""What "auto" means. No public number was found that tells where another detector is better: see docs/detectors.md."""
+"""The meaning of "auto". We found no public number that tells when another detector is better: see docs/detectors.md."""
 
 _BY_NAME = {one.name: one for one in _REGISTERED}
 DETECTOR_NAMES = tuple(_BY_NAME)

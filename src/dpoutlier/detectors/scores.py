@@ -47,7 +47,7 @@ class ScoresPoints(ABC):
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
 
     def _only_scoring(self) -> ScoresPoints:
-        """What scores as this does, as it is now, and holds nothing that scoring does not need."""
+        """An object that scores as this one does now, and holds only what scoring needs."""
         self._check_fitted()
         return self
 

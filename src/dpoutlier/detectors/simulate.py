@@ -122,7 +122,7 @@ def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
 def advise(
     n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", bounds: Bounds | None = None, **arguments: Any
 ) -> Advice:
-    """Simulate fits on so many rows; with ``bounds``, on features as they are declared. ``arguments`` go to the detectors.
+    """Simulate fits on ``n_rows`` rows; with ``bounds``, on features as they are declared. ``arguments`` go to the detectors.
 
     What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
     """

@@ -58,7 +58,7 @@ class Engine(ABC):
 
     name: ClassVar[str]
     ignores_case: ClassVar[bool] = False
-    """Whether column names that differ in case only are one name."""
+    """Whether column names that differ only in case are the same name."""
 
     @abstractmethod
     def holds(self, table: Any) -> bool:
@@ -165,7 +165,7 @@ def rows_of_a_batch(names: Sequence[str]) -> int:
 
 
 def is_instance(table: Any, module: str, kind: str) -> bool:
-    """``isinstance`` without an import: where a module was never imported, nothing is of a class of it."""
+    """``isinstance`` without an import: if a module was never imported, no object has a class from it."""
     found = getattr(sys.modules.get(module), kind, None)
     return found is not None and isinstance(table, found)
 

@@ -57,7 +57,7 @@ def _batches(chosen: Any, rows: int) -> Iterator[Any]:
 
 
 def _check_objects(frame: Any, names: Iterable[str]) -> None:
-    """Objects of Python have no type in Arrow that does not depend on the rows; nor have categories that nobody knows."""
+    """Refuse Python objects and categories not known to be text: their Arrow types would depend on the rows."""
     for name in names:
         kind = frame.dtypes[name]
         if str(kind) == "category" and not _known_text(kind.categories):
@@ -71,7 +71,7 @@ def _check_objects(frame: Any, names: Iterable[str]) -> None:
 
 
 def _known_text(categories: Any) -> bool:
-    """Whether categories are texts that Dask knows; else it has a mark in their place."""
+    """Whether categories are texts that Dask knows. If it does not, it holds a placeholder."""
     text = "str" in str(getattr(categories, "dtype", "")).lower()
     return text and "__UNKNOWN_CATEGORIES__" not in set(categories)
 

@@ -39,7 +39,7 @@ class SparkEngine(ClusterEngine):
             )
 
     def plain(self, frame: Any, types: Mapping[str, Any]) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:
-        """Text loses its collation. To Spark, what follows a dot in a name is a part of a column."""
+        """Text loses its collation. Columns are renamed, since Spark reads a dot in a name as a part of a column."""
         import narwhals.stable.v2 as nw  # noqa: PLC0415
 
         plain = {f"x{j}": dtype for j, dtype in enumerate(types.values())}
@@ -54,7 +54,7 @@ class SparkEngine(ClusterEngine):
         return map_in_arrow(plain, partial(_added, added, list(frame.columns)), schema)
 
     def workers_have(self, frame: Any, module: str) -> bool:
-        """Asks those workers that get one of a few tasks."""
+        """Runs a few tasks, and asks the workers that get them."""
 
         def look(batches: Iterator[Any]) -> Iterator[Any]:  # travels by value: all it needs is imported there
             from importlib.util import find_spec  # noqa: PLC0415

@@ -37,10 +37,10 @@ def nearest_alternative(
 ) -> Alternative | None:
     """The nearest segment of feature j in which the point scores at most ``typical``.
 
-    Where there is none: the segment around the place where it scores least, as far as half of that fall is reached; a nearer one
-    that falls as much may be no more than noise. None if the point scores no more
-    than ``typical`` as it is, or if nothing lowers its score. Levels without an order, and what a missing value could have been,
-    are all as near: of these the one with the lowest score.
+    If there is none: the segment around the place with the lowest score, extended while at least half of that fall remains. (A
+    nearer segment with half of the fall may show only noise.) None if the point already scores at most ``typical``, or if no
+    change lowers its score. Unordered levels and the cell for missing values are all equally near, and so are all segments for a
+    point whose value is missing. Among equally near segments, the one with the lowest score is chosen.
     """
     axis = each_axis(partition.axes, partition.n_features)[j]
     parts, places = pieces(partition, j)
@@ -70,7 +70,7 @@ def _goes_on(following: Segment, score: float, target: float) -> bool:
 
 
 def _distance(p: int, part: Segment, axis: Axis) -> Fraction:
-    """From the point to the segment: 0 within it, and an edge between what has no order."""
+    """Distance from the point to the segment: 0 within it; 1 without an order, and from or to missing values."""
     if axis.unordered or part.missing or (axis.missing and p == MISSING):
         return Fraction(1)
     at = Fraction(2 * p + 1, 2 * POSITIONS)

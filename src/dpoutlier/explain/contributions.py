@@ -2,7 +2,7 @@ r"""Which features make a point outlying: post-processing of released counts, fr
 
 Going down a tree, the noisy count of the node around the point falls from all rows to those of its leaf. What a level takes
 away, :math:`g(q^*(\text{parent})) - g(q^*(\text{child}))` with g the scoring rule's logarithm, is put down to the level's feature.
-Summed over levels and averaged over trees, the parts of all features add up to the score but for a constant; likewise for a tree
+Summed over levels and averaged over trees, the parts of all features add up to the score, up to a constant; likewise for a tree
 without one of its features, where the score has that too. A typical row, one drawn from the released counts themselves, has
 such parts too; what a point has beyond that is its contribution.
 """

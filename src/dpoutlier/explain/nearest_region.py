@@ -98,7 +98,7 @@ def nearest_regions(
 def order_of_walk(
     position: NDArray[np.uint32], grid: Grid, counts: NoisyCounts, scorer: NearestCells, visited: int, *, gathered: bool
 ) -> Order:
-    """The cells of a walk, as far as its score needs them: none but home if that is the diameter, whatever it visited."""
+    """The cells of a walk that its score needs: only home if the score is the diameter, whatever the walk visited."""
     only_the_end = not gathered and not scorer.weighted
     if only_the_end and scorer.exhausted == "outlying":
         return first_cells(position, grid, scorer, 1)

@@ -17,7 +17,7 @@ from dpoutlier.features.domain import Domain
 __all__ = ["Place", "missing_word", "number_text", "place_of", "range_text", "value_text"]
 
 DIGITS = 3
-"""So many digits of a range's width are shown."""
+"""Number of digits of a range's width that are shown."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def place_of(segment: Segment, domain: Domain, j: int, *, differs: bool) -> Plac
 
 
 def missing_word(domain: Domain, j: int) -> str:
-    """What a missing value is called: no level's name."""
+    """The word for a missing value: it differs from the names of all levels."""
     category, word = domain.category(j), "missing"
     while category is not None and word in category.names:
         word = f"({word})"
@@ -70,7 +70,7 @@ def missing_word(domain: Domain, j: int) -> str:
 
 
 def range_text(low: float, high: float) -> str:
-    """A range, its ends rounded to the nearest of so many digits that a hundredth of its width or less is lost.
+    """A range with rounded ends. Rounding moves an end by at most a hundredth of the width.
 
     >>> range_text(90, 110), range_text(120 / 7, 240 / 7), range_text(1e6 / 3, 2e6 / 3), range_text(1.25e-7, 2.5e-7)
     ('90 to 110', '17.1 to 34.3', '333000 to 667000', '1.25e-07 to 2.5e-07')

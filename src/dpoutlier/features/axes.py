@@ -39,7 +39,7 @@ Axes = tuple[Axis, ...]
 
 
 def plain(axes: Sequence[Axis]) -> Axes:
-    """The axes, or nothing where all of them are plain lines: then a partition is as it was before there were others."""
+    """The axes; empty if all are plain lines, so that such a partition is written as before there were other kinds."""
     return () if all(axis == LINE for axis in axes) else tuple(axes)
 
 

@@ -175,7 +175,7 @@ class Domain:
 
 
 def _each(entries: Sequence[Any] | None, make: Callable[[Any], R]) -> tuple[R | None, ...] | None:
-    """What a file says of some of the features, and nothing of the others, or of none."""
+    """``make`` of each entry; None for features without an entry. None if no feature has one."""
     return None if entries is None else tuple(None if one is None else make(one) for one in entries)
 
 

@@ -22,7 +22,7 @@ SHAPES = (
     "can be added to each, ordered = true or other = false to levels, share = 0.1 to outer"
 )
 KEYS = {"lower", "upper", "levels", "ordered", "other", "outer", "share", "missing"}
-# Of a key with many parts tomllib takes memory and time with the square of their number. Three is what an entry may need.
+# tomllib's memory and time grow with the square of the number of parts of a key. An entry needs three at most.
 QUOTED = re.compile(
     r'''"""(?:[^"\\]|\\.|"(?!""))*+"""|'{3}(?:[^']|'(?!''))*+'{3}|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+'|\#[^\n]*+''',
     re.DOTALL,

@@ -1,4 +1,4 @@
-"""Noisy counts in a time that depends on the number of cells and on their ids, and on nothing else: not on counts, nor on noise.
+"""Noisy counts in a time that depends only on the number of cells and on their ids: neither on counts nor on noise.
 
 No branch and no address below depends on a secret. Two parts:
 
@@ -7,10 +7,10 @@ always read in full, and what does not match is masked out. So a cell that is em
 
 *Noise.* That of ``guided.py``, to the bit, without its table. With the first bit of a word as sign, and v the word or its
 complement, the magnitude is the number of j with ``a**j / (1 + a) > v``: its bits are found from the highest down, each by one
-product of 128 bits. Products are cut off, and so a little too small; that v lies closer to one than that has a probability below
-2**-100. What lies past the end of the table is drawn anew from the following words, of which the first that is not negative noise
-counts. All words are made for all cells, and all but one are masked out. That there are too few of them has a probability of at
-most 2**-60 for each cell. Then nothing is guessed, and the result says so.
+product of 128 bits. Products are cut off, so they are a little too small; v lies closer to one than that with a probability below
+2**-100. What lies past the end of the table is drawn again from the following words; the first that is not negative noise counts.
+All words are made for all cells, and all but one are masked out. With a probability of at most 2**-60 for each cell there are too
+few words. Then nothing is guessed, and the result says so.
 
 Masks are words of all ones or all zeros, made by shifting a sign bit by 63 places. The compiler must not know that it is 63 places:
 it would see that a mask has two values only, and make branches of them.
@@ -37,7 +37,7 @@ __all__ = [
     "put_in_buckets",
 ]
 
-BLOCK = 8  # cells at once, always so many: each loop over them becomes a few vector instructions, without a rest
+BLOCK = 8  # cells at once, always this number: each loop over them becomes a few vector instructions, without a rest
 WORDS = 46  # after the first. A tail, of probability below 2**-15, needs one of 45 that is not negative: 2**-45 that there is none
 BUCKET = 4
 CELL_WORDS = 3 * BUCKET  # of a bucket: four lower words of ids, four upper ones, four counts
@@ -202,9 +202,9 @@ def start_words(table: ConstantTimeTable, subkey: Any, asked: Any, cells: Any) -
 
 @inlined
 def look_for_tails(table: ConstantTimeTable, cells: Any) -> None:
-    """The two words that count where word 0 is past the end: FIRST, neither negative noise nor past the end, and SECOND after it.
+    """The words to use if word 0 is past the end: FIRST, which is neither negative noise nor past the end, and SECOND after it.
 
-    For each that is past the end once more n is added to SUM. LOST where a word equals an end: then the next one belongs to it.
+    Each further word past the end adds n to SUM. LOST: a word equals an end, so that the next word belongs to the same draw.
     """
     n, bits, first_end, last_end = np.uint64(table.n), table.bits, table.ends[0], table.ends[1]
     for w in range(ONE, np.uint64(WORDS + 1)):

@@ -56,7 +56,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(cells: int, stream: int) -> Scratch:
-    """For so many cells at once. Most draws take one word of the stream, and hardly any takes more than twenty."""
+    """For ``cells`` cells at once. Most draws take one word of the stream, and hardly any takes more than twenty."""
     return Scratch(np.empty(cells, np.uint64), np.empty(stream, np.uint64), new_constant_time_buffers())
 
 

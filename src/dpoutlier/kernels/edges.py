@@ -25,7 +25,7 @@ def count_between(values: Any, edges: Any, guide: Guide, counts: Any) -> None:
     n_classes = guide.last - guide.first + 1
     for i in range(values.shape[0]):
         value = np.float64(values[i])
-        if value != value:  # noqa: PLR0124 - true for what is no number
+        if value != value:  # noqa: PLR0124 - true for NaN
             continue
         bits: Any = np.float64(abs(value)).view(np.int64)
         key = min(guide.last, max(guide.first, bits >> SHIFT)) - guide.first

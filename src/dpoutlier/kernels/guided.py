@@ -3,7 +3,7 @@
 Words of a stream are the digits, in base 2**64, of one uniform number U in [0, 1). The noise is read off the distribution
 function F at U. The table holds the first digits of F at 2 n values, so one word decides, unless it *equals* a table entry
 (then the next digits of both are compared, as many as it takes) or lies past the table's ends (then the tail, which has no
-memory, is drawn anew from the following words). docs/privacy.md proves that the law is exact.
+memory, is drawn again from the following words). docs/privacy.md proves that the law is exact.
 
 Secret files name this sampler; its words-to-noise map is frozen by golden vectors.
 """
@@ -56,14 +56,14 @@ def guided_outcome(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
 
 @shared
 def guided_draw(table: GuidedTable, words: Any, stop: Any, at: Any) -> Any:
-    """One draw from words[at:stop]. Returns (noise, at); ``at`` is RAN_OUT where words, UNDECIDED where digits were too few."""
+    """One draw from words[at:stop]. Returns (noise, at); ``at`` is RAN_OUT with too few words, UNDECIDED with too few digits."""
     n = table.n
     q, at = guided_outcome(table, words, stop, at)
     if at < 0 or 0 < q < 2 * n:
         return np.int64(q - n), at
     negative, magnitude = q == 0, n
     while True:
-        # Past n the magnitude begins anew: it is n plus a draw of the same law, given that this is not negative.
+        # Past n the magnitude starts again: it is n plus a draw of the same law, given that this is not negative.
         q, at = guided_outcome(table, words, stop, at)
         if at < 0:
             return np.int64(0), at

@@ -23,7 +23,7 @@ def new_cost_table(grid: GridArrays, max_depth: int) -> Any:
 
 @shared
 def first_and_end(feature: Any, steps: Any, grid: GridArrays, ranks: Ranks) -> Any:
-    """The first cell of a feature's line within so many steps from home, and the one after the last."""
+    """The first cell of a feature's line within ``steps`` steps from home, and the one after the last."""
     if ranks.jumps[feature]:
         return (0, grid.cells[feature]) if steps > 0 else (ranks.home[feature], ranks.home[feature] + 1)
     home = ranks.home[feature]
@@ -32,7 +32,7 @@ def first_and_end(feature: Any, steps: Any, grid: GridArrays, ranks: Ranks) -> A
 
 @shared
 def has_jump(feature: Any, steps: Any, grid: GridArrays, ranks: Ranks) -> Any:
-    """Whether the cell for missing values is within so many steps, beside those of the line."""
+    """Whether the cell for missing values is within ``steps`` steps, besides those of the line."""
     return steps > 0 and not ranks.jumps[feature] and grid.cells[feature] > grid.bins[feature]
 
 
@@ -59,7 +59,7 @@ def later(cell: Any, than: Any, feature: Any, grid: GridArrays, ranks: Ranks) ->
 
 @shared
 def choose(feature: Any, left: Any, grid: GridArrays, ranks: Ranks, table: Any) -> Any:
-    """The cell of largest rank that keeps the largest cost with so many steps left."""
+    """The cell of largest rank that keeps the largest cost with ``left`` steps left."""
     chosen: Any = np.int64(-1)
     first, end = first_and_end(feature, left, grid, ranks)
     for i in range(first, end + has_jump(feature, left, grid, ranks)):

@@ -1,8 +1,8 @@
 """Leaves of many rows at once. A tree is a small uneven grid, so that a row's leaf is a sum of what each feature adds to its id.
 
-On a line a row's cell is the number of cuts at or below its position, where a cell for missing values is one cut more, at the last
-position of all; that is twice as fast as to go down the tree, since rows that go different ways do the same. What a cell adds, or a
-level where a feature has some, stands in a table.
+On a line, a row's cell is the number of cuts at or below its position. A cell for missing values is one cut more, at the last
+position of all. This is twice as fast as going down the tree, since all rows take the same steps. A table says what each cell or
+level adds.
 """
 
 from typing import Any, NamedTuple

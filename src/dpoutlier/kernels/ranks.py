@@ -49,7 +49,7 @@ class GridArrays(NamedTuple):
     unordered: Any  # per feature
     skips: bool  # whether any line has a cell for missing values
     unit: int  # the cube's edge, in the units of lengths
-    step: Any  # per feature: the length of a step in these units, or 0 where that is no whole number
+    step: Any  # per feature: the length of a step in these units, or 0 if that is not a whole number
     width: Any  # per feature: of a bin, in lattice positions and rounded up
     narrowest: int  # the least width of a feature that has more than one bin
     widest: int
@@ -127,7 +127,7 @@ def offset_in_home(position: Any, home: Any, bins: Any) -> Any:
 
 @inlined
 def below_first(steps: Any, offset: Any, bins: Any, inverse: Any) -> Any:
-    """Whether of the two bins so many steps from home the lower one comes first: it costs less, or as much."""
+    """Whether the lower of the two bins ``steps`` steps from home comes first: it costs less than the other, or the same."""
     if offset <= 0:
         return True
     if offset >= bins:  # the costs differ by at least one
@@ -138,7 +138,7 @@ def below_first(steps: Any, offset: Any, bins: Any, inverse: Any) -> Any:
 
 @inlined
 def move(end: Any, feature: Any, away: Any, below: Any, grid: GridArrays, ranks: Ranks) -> None:
-    """What a rank so many cells away from home adds to the id of home."""
+    """Set what a rank ``away`` cells from home adds to the id of home."""
     high, low = np.uint64(0), grid.low[feature] * np.uint64(away)
     if grid.wide:
         high, low = multiply_add(grid.high[feature], grid.low[feature], np.uint64(away), np.uint64(0))

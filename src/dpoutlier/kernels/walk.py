@@ -86,7 +86,7 @@ def new_results(points: int) -> Results:
 
 
 def new_buffers(grid: GridArrays, rule: Rule, points: int, stream: int) -> Buffers:
-    """For chunks of so many points."""
+    """For chunks of ``points`` points."""
     room = min(ROOM, max(rule.max_cells + 1, MIN_ROOM))
     ranks = new_ranks(grid, rule.max_depth, rule.max_cells)
     return Buffers(
@@ -182,7 +182,7 @@ def visit(cells: Window, first: Any, last: Any, home_cost: Any, k: Any, rule: Ru
 
 @inlined
 def smaller_end(found: Window, n: Any, start: Any, sample: Any) -> Any:
-    """An end before which there are fewer cells: the median cost of some, and at least one past ``start``."""
+    """An end with fewer cells before it: the median cost of some cells, but at least ``start`` + 1."""
     for i in range(31):
         key, j = found.cost[i * n // 31], i
         while j > 0 and sample[j - 1] > key:
@@ -194,9 +194,9 @@ def smaller_end(found: Window, n: Any, start: Any, sample: Any) -> Any:
 
 @inlined
 def larger_end(start: Any, end: Any, before: Any, passed: Any, max_cells: Any) -> Any:
-    """An end before which there are about GROWTH times as many cells, from how they grew between start and end.
+    """An end with about GROWTH times as many cells before it, from their growth between start and end.
 
-    A guess, and nothing but time depends on it.
+    It is a guess. Only time depends on it.
     """
     wanted = min(GROWTH, (passed + ROOM // 2) / passed, 1.2 * (max_cells + 1) / passed)
     factor = 2.0

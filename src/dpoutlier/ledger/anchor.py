@@ -1,4 +1,4 @@
-"""An anchor: a file elsewhere that knows how far the ledger had come. An old copy of the ledger lacks what it names."""
+"""An anchor: a file elsewhere with numbers and hashes of ledger entries. An old copy of the ledger lacks the last of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Head", "announce", "check_heads", "create_anchor", "heads_in", "writ
 
 LONGEST_LINE = 100
 BLOCK = 4096
-"""What a disk gives to a file at a time, or a multiple of it."""
+"""Bytes. Disks allocate space to files in blocks of this size or a multiple."""
 
 
 class Head(NamedTuple):
@@ -46,11 +46,11 @@ def create_anchor(path: Path) -> None:
 
 
 def announce(path: Path, number: int) -> None:
-    """Show that the head of an entry can be added, before the entry is written: add its number alone, which names nothing.
+    """Before an entry is written, check that its head can be added: add its number alone, without a hash.
 
-    The line is really written, since whether a disk takes it can only be guessed otherwise. It stays, since the file may lie where
-    one can only append. It is repeated to the end of a block that the head would not fit into, so that the head lies in a block
-    that the disk has given.
+    Only a real write shows that the disk has room. The line stays, since the file may be on a disk that only permits appending. If
+    the head would not fit into the rest of the block, the line is repeated until it does, so that the disk has already given the
+    block for the head.
     """
     _add(path, f"{number}\n", room=LONGEST_LINE)
 
@@ -97,7 +97,7 @@ def heads_in(path: Path) -> list[Head]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The whole lines, up to the first that is longer than any a ledger writes. What is named as an anchor may be any file."""
+    """The whole lines, up to the first that is longer than any a ledger writes. A user may name any file as the anchor."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "it is not a regular file")
     with path.open(encoding="ascii", errors="replace") as stream:

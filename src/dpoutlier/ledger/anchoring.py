@@ -26,7 +26,7 @@ def check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
 
 @contextmanager
 def new_anchor(place: Path, ledger: Path) -> Iterator[None]:
-    """Make an anchor, and remove it if the block fails, unless the ledger names it by then or cannot be asked."""
+    """Make an anchor. If the block fails, remove it, unless the ledger already names it or cannot be read."""
     create_anchor(place)
     try:
         yield

@@ -327,7 +327,7 @@ class Book:
         return self.sums.get(dataset, Fraction(0))
 
     def spent(self, dataset: str) -> Fraction:
-        """Fits on the same people add up. Of parts, whose people are declared disjoint, the one that spent most counts."""
+        """Fits on the same people add up. The people of parts are declared disjoint, so only the part that spent most counts."""
         return self._own(dataset) + max((self._own(part) for part in self.parts(dataset)), default=Fraction(0))
 
     def left(self, dataset: str) -> Fraction:
@@ -356,7 +356,7 @@ class Book:
             )
 
     def balance(self, dataset: str) -> Balance:
-        """How a budget stands; the fits of a whole are those of its parts too."""
+        """How a budget stands. The fits of a whole include those of its parts."""
         names = {dataset, *self.parts(dataset)}
         fits = [one for one in self.spendings.values() if one.dataset in names]
         return Balance(

@@ -63,7 +63,7 @@ def _hash(number: int, previous: str, body: str) -> str:
 def chained(entries: Iterable[Entry]) -> Iterator[Entry]:
     """The entries; raises at the first one that is not what was written: edited, taken out, put in or moved.
 
-    That entries are missing at the *end* cannot be seen here, nor that somebody hashed everything anew: that takes an anchor.
+    It cannot see that entries are missing at the *end*, or that somebody recomputed all hashes. Only an anchor shows that.
     """
     number, previous = 0, START
     for entry in entries:

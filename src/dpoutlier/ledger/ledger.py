@@ -679,9 +679,9 @@ class Ledger:
     # ----------------------------------------------------------------------------------------------------------------------
 
     def _anchors(self, book: Book, *, lost: bool = False) -> list[tuple[Path, list[Head]]]:
-        """The anchor with what it knows; and the one that the ledger names, also where another is given or it is said to be lost.
+        """The anchor and its heads. If another anchor is given or ``lost`` is set, also the one that the ledger names.
 
-        That one is left out only if it cannot be read, or is empty: then it may really be gone.
+        The latter is left out only if it cannot be read or is empty: then it may really be gone.
         """
         own = None if book.anchor is None else Path(book.anchor)
         place = self.anchor or own
@@ -732,7 +732,7 @@ def check_budget(
     person: str | None,
     part_of: str | None,
 ) -> dict[str, Any]:
-    """The content of a budget's entry, every part of it checked. Of a part: nothing, since it follows from the whole."""
+    """The checked content of a budget's entry. Empty for a part of a data set: the whole decides."""
     checked_name(dataset=dataset)
     if part_of is not None:
         checked_name(part_of=part_of)

@@ -21,7 +21,7 @@ APPLICATION, VERSION = 0x64706F6C, 1
 NOTHING_ADDED = "Nothing was added to it."
 WAIT = 60.0  # seconds, while another process writes
 STEPS, MAX_CALLS = 1000, 100
-"""SQLite may take 100,000 steps and one for each byte, ten times what a ledger takes: a damaged file may lead it in circles."""
+"""SQLite may take 100,000 steps plus one for each byte, ten times what a ledger needs: a damaged file may cause endless loops."""
 SCHEMA = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, previous TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL)",
     "CREATE TRIGGER no_update BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'a ledger is never edited'); END",
@@ -71,7 +71,7 @@ def _taken(path: Path) -> OutputExistsError:
 
 def read_entries(path: Path) -> list[Entry]:
     """All entries, with their chain checked."""
-    # Who may write reads as a writer: after a crash SQLite first takes back what was not finished.
+    # Whoever may write opens the file for writing: after a crash SQLite must first undo what was not finished.
     with _connected(path, "rw" if os.access(path, os.W_OK) else "ro") as connection:
         return _entries(connection)
 
@@ -82,7 +82,7 @@ class Appending:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection, self.entries = connection, _entries(connection)
         self.known = len(self.entries)
-        """The number of entries that were there before."""
+        """The number of entries before any was added."""
 
     def add(self, content: dict[str, Any]) -> Entry:
         last = self.entries[-1]

@@ -54,7 +54,7 @@ class Model:
 
     @property
     def epsilon_in_use(self) -> Fraction:
-        """What the fit cost in truth: at most ``guarantee.epsilon``, since rates are rounded down."""
+        """Actual epsilon of the noise: at most ``guarantee.epsilon``, since rates are rounded down."""
         if self.merged is not None:
             return self.merged.epsilon_in_use
         return sum((charge.epsilon_in_use for charge in self.charges), Fraction(0))

@@ -29,7 +29,7 @@ class People(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """One release in a merge. ``release`` is the SHA-256 by which it is known again."""
+    """One release in a merge. ``release`` is its id, a SHA-256."""
 
     release: str
     epsilon: Fraction
@@ -56,7 +56,7 @@ class Part:
 
 
 def charged_to_same_dataset(parts: Iterable[Part]) -> tuple[Part, Part] | None:
-    """Two parts that were charged to one data set of one ledger, so that they are releases of the same people."""
+    """Two parts charged to the same data set of the same ledger: they are releases of the same people. None if there are none."""
     known: dict[tuple[str, str], Part] = {}
     for part in parts:
         if part.receipt is not None:

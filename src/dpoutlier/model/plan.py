@@ -27,12 +27,12 @@ QUANTILES = 2
 
 
 def cost_of_part(guarantee: Guarantee, epsilon: Fraction) -> Cost:
-    """What a part of a fit may cost that has this much of epsilon: the same share of delta."""
+    """What a part of a fit with this epsilon may cost. It gets the same share of delta."""
     return Cost(epsilon, guarantee.delta * epsilon / guarantee.epsilon if guarantee.epsilon else Fraction(0))
 
 
 def charge_for(purpose: Purpose, cost: Cost, sensitivity: Sensitivity) -> Charge:
-    """The charge for noise that costs so much, or for bounds, which are chosen and get no noise."""
+    """The charge for noise of this cost, or for bounds, which are chosen without noise."""
     make = PermuteAndFlip.costing if purpose == Purpose.BOUNDS else noise_costing
     return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
 
@@ -86,7 +86,7 @@ class Plan:
         return cost_of_part(self.guarantee, self.guarantee.epsilon * share)
 
     def charge_for_bounds(self) -> Charge | None:
-        """Two quantiles for each feature whose bounds are private: a row has a say in each of them. None: they are free."""
+        """A row counts in two quantiles of each feature with private bounds. None if there is nothing to charge."""
         if not self.domain.estimated or self.guarantee.epsilon is None:
             return None
         sensitivity = self.guarantee.sensitivity(QUANTILES * len(self.domain.estimated))

@@ -1,4 +1,4 @@
-"""By which a release is known again, in ledgers, merges and clients: the hash of what it published."""
+"""The release id: a hash of what was published, used by ledgers, merges and clients."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["release_id", "release_of"]
 def release_id(model: Model) -> str:
     """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.
 
-    What goes in is fixed for ever: merged models keep the ids of their parts, and must know them again.
+    Its input must never change: merged models keep the ids of their parts, and must recognise them.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def _charge(charge: Charge) -> list[Any]:
 
 
 def release_of(model: Model) -> str:
-    """64 hex digits by which clients know what answered."""
+    """The id that tells clients which model answered: 64 hexadecimal digits."""
     if model.merged is None:
         return release_id(model)
     return hashlib.sha256("\n".join(part.release for part in model.merged.parts).encode()).hexdigest()

@@ -200,7 +200,7 @@ def _units(value: Fraction) -> int:
 
 
 def promise_of(model: Model) -> dict[str, Any]:
-    """The entries of a statement that are its promise. A file whose promise is not that of its content is refused."""
+    """The entries of a statement that promise something. A file is refused if they do not follow from its content."""
     guarantee, private = model.guarantee, model.guarantee.private
     return {
         "private": private,
@@ -354,7 +354,7 @@ def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[st
 
 
 def _sparse(n_cells: int, tau: int, charges: tuple[Charge, ...]) -> str:
-    """What sparse counts release; of a merge, what its parts did."""
+    """What sparse counts release; for a merge, what its parts released."""
     laws = [
         charge.mechanism
         for charge in charges

@@ -1,7 +1,7 @@
 """Binomial numbers of up to 2**128 trials, exactly: random bits against rigorous bounds of the distribution function.
 
-Of N cells that hold nothing, each has noise of at least tau with chance p = a**tau / (1 + a), a = exp(-rate). How many have is a
-binomial number, and no cell needs to be looked at to draw it.
+Each of N empty cells has noise of at least tau with probability p = a**tau / (1 + a), a = exp(-rate). The number of cells that
+have it is binomial, and can be drawn without a look at any cell.
 """
 
 from bisect import bisect_right
@@ -51,7 +51,7 @@ def _exponential(least: Decimal, most: Decimal, down: Context, up: Context) -> B
 
 
 def chance_of_at_least(law: DiscreteLaplace, tau: int, digits: int) -> Between:
-    """P(noise >= tau) = a**tau / (1 + a) for tau >= 1, to about so many digits."""
+    """P(noise >= tau) = a**tau / (1 + a) for tau >= 1, to about this number of digits."""
     assert tau >= 1
     down, up = directed(digits)
     # Written out in decimals a rate, a multiple of 2**-40, is exact.
@@ -87,7 +87,7 @@ class Distribution(NamedTuple):
 
 @lru_cache(maxsize=16)
 def distribution(n: int, law: DiscreteLaplace, tau: int, words: int) -> Distribution:
-    """Of Binomial(n, P(noise >= tau)) in units of 2**-(64 words), up to where the rest is less than a unit. Public."""
+    """F of Binomial(n, P(noise >= tau)) in units of 2**-(64 words), up to where the rest is less than a unit. Public."""
     digits, unit = WORD_DIGITS * words + GUARD_DIGITS, Decimal(2 ** (64 * words))
     down, up = directed(digits)
     p = chance_of_at_least(law, tau, digits)
@@ -117,9 +117,9 @@ def distribution(n: int, law: DiscreteLaplace, tau: int, words: int) -> Distribu
 
 
 def draw_binomial(n: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> int:
-    """How many of ``n`` independent draws of the law are at least ``tau``. What it reads and takes depends on nothing else.
+    """How many of ``n`` independent draws of the law are at least ``tau``. The bytes read and the time depend on nothing else.
 
-    The trials are cut into blocks, and what the blocks have is added up: independent, as the trials are.
+    The trials are cut into blocks, whose results are added up. Blocks are independent, since trials are.
     """
     expected = directed(50)[1].multiply(n, chance_of_at_least(law, tau, 50).above)
     blocks = int(expected) // BLOCK + 1
@@ -128,9 +128,9 @@ def draw_binomial(n: int, law: DiscreteLaplace, tau: int, source: ByteSource) ->
 
 
 def _draw(n: int, law: DiscreteLaplace, tau: int, source: ByteSource) -> int:
-    """By inversion: U is drawn 64 bits at a time until it is known between which values of F it lies.
+    """By inversion: draw U 64 bits at a time until it is known between which values of F it lies.
 
-    Undecided for ever has probability 0, and undecided after the first 64 bits less than 2**-50.
+    With probability 1 this ends. The first 64 bits decide, except with a probability of less than 2**-50.
     """
     u, words = 0, 0
     while True:

@@ -72,6 +72,6 @@ def guided_table(rate: Fraction, digits: int = DIGITS) -> GuidedTable:
 
 
 def no_table() -> GuidedTable:
-    """What kernels get where no table is used."""
+    """A placeholder for kernels if no table is used."""
     one = np.zeros((1, 1), np.uint64)
     return GuidedTable(one, np.zeros(1, np.uint64), np.zeros(1, np.int32), np.uint64(63), 0)

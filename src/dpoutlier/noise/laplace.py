@@ -54,7 +54,7 @@ class PureMechanism:
 
     @classmethod
     def costing(cls, cost: Cost, sensitivity: Sensitivity) -> Self:
-        """The mechanism that makes releases of this sensitivity together cost at most so much epsilon."""
+        """The mechanism with which all releases of this sensitivity together cost at most the epsilon of ``cost``."""
         return cls(rate_costing(cost.epsilon, sensitivity.l1))
 
     def cost(self, sensitivity: Sensitivity) -> Cost:

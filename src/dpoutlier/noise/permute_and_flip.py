@@ -35,8 +35,8 @@ def permute_and_flip(utilities: NDArray[np.int64], rate: Fraction, source: ByteS
     """The number of the candidate that is chosen.
 
     The definition takes the candidates in a random order, flips the coin of each, and stops at the first that is up. Here all coins
-    are flipped, and one of those that are up is taken, all alike. That is the same: whatever the coins show, the first of these in
-    a random order is any of them with the same probability. The coin of the best candidate is always up.
+    are flipped, and one of those that are up is drawn uniformly. The law is the same: whatever the coins show, each of those that
+    are up comes first in a random order with the same probability. The coin of the best candidate is always up.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ def _arrays(grid: Grid) -> GridArrays:
 def bins_by_rule(n_rows: float, epsilon_counts: float, n_features: int, levels: Sequence[int] = ()) -> int:
     """Bins per feature from public numbers alone (the rule of Su et al. 2016): at least 2.
 
-    Where some features have ``levels``, so many cells of the grid are given, and the bins of the others make up the rest.
+    Features with ``levels`` have their number of cells already; only the bins of the other features are chosen.
 
     >>> bins_by_rule(n_rows=1000, epsilon_counts=1.0, n_features=2)
     10

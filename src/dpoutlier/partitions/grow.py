@@ -26,7 +26,7 @@ _PERSON = b"dpoutlier trees1"
 
 
 def grow(axes: Sequence[Axis], sizes: Sequence[int], depth: int, seed: int, *, by_level: bool) -> tuple[Member, ...]:
-    """Trees of so many features each. ``by_level``: leaf numbers have a digit for each level, not one for each feature."""
+    """Trees with ``sizes[t]`` features each. ``by_level``: leaf numbers have a digit for each level, not one for each feature."""
     key = _public_key(seed)
     return numbered(
         _tree(key, t, hand.tolist(), axes, depth, by_level=by_level)
@@ -121,7 +121,7 @@ class _Cells(NamedTuple):
 
 
 def _cells(key: NDArray[np.uint64], tree: int, i: int, axis: Axis, cuts: int) -> _Cells:
-    """The cells of a tree's i-th feature, cut so many times over; a cell for missing values comes on top."""
+    """The cells of a tree's i-th feature after ``cuts`` rounds of cuts, and a cell for missing values."""
     words = _words(key, tree, CUTS + i, 2**LEVELS_PER_FEATURE).tolist()
     if not axis.levels:
         return _line([*_line_cuts(words, 1, 0, POSITIONS, cuts), *[MISSING] * axis.missing])
@@ -144,10 +144,10 @@ def _share_of(word: int) -> int:
 
 
 def _line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list[int]:
-    """Cuts of positions low..high - 1, so many times over, in integers.
+    """Cut positions low..high - 1 in two, then each part, for ``cuts`` rounds, in integers.
 
-    Of all that was cut before, a cut depends on those of the same feature alone: on ``words[k]``, where k is 1 for the first cut
-    and becomes 2 k or 2 k + 1 to the left or right of a cut. A position that equals a cut lies to the right.
+    A cut depends on earlier cuts of the same feature only: on ``words[k]``, where k is 1 for the first cut and becomes 2 k or
+    2 k + 1 to the left or right of a cut. A position that equals a cut lies to the right.
     """
     if not cuts:
         return []
@@ -160,7 +160,7 @@ def _line_cuts(words: list[int], k: int, low: int, high: int, cuts: int) -> list
 
 
 def _level_groups(words: list[int], k: int, levels: range, cuts: int) -> list[range]:
-    """Levels cut so many times over, in two parts that are not empty; a single one is left alone."""
+    """Cut levels into two parts that are not empty, for ``cuts`` rounds. A single level is not cut."""
     if not cuts or len(levels) == 1:
         return [levels]
     at = min(max((2 * len(levels) * _share_of(words[k]) + 2**32) >> 33, 1), len(levels) - 1)

@@ -20,7 +20,7 @@ from dpoutlier.kernels.leaves import LeafArrays
 __all__ = ["MAX_MEMBER_CELLS", "CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered"]
 
 MAX_MEMBER_CELLS = 2**22
-"""Of all members together: scores hold a term for each."""
+"""Largest number of cells of all members together: scores hold a term for each cell."""
 
 
 class CutAxis(NamedTuple):

@@ -1,4 +1,4 @@
-"""All cells of a grid within so many steps of one: a region that is fixed before any count is looked at."""
+"""All cells of a grid within a number of steps of one cell: a region that is fixed before any count is looked at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_steps(grid: Grid, steps: int) -> None:
             "steps",
             f"small enough for a region of at most {MAX_REGION:,} cells",
             steps,
-            f"Up to {float(most):.3g} cells of this grid lie within so many steps.",
+            f"Up to {float(most):.3g} cells of this grid lie within that many steps.",
         )
 
 

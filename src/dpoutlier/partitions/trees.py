@@ -35,9 +35,9 @@ class Trees:
     small grid with uneven cells: leaves can be added up over one of its features. All of it follows from the seed.
 
     A feature of L levels is cut at most ``ceil(log2 L)`` times, and then skipped. A cut of ordered levels parts the lower from the
-    higher; unordered levels are first put into a random order, anew in each tree. A cell for missing values is no cut: it comes on
-    top. Where all features are plain lines, the number of a leaf has a binary digit for each level of its tree; else it has a digit
-    for each feature. Files keep both forms: "trees" and "mixed-trees".
+    higher; unordered levels are first put into a random order, a new one in each tree. A cell for missing values needs no
+    cut: it is added. If all features are plain lines, the number of a leaf has a binary digit for each level of its tree; else it
+    has a digit for each feature. Files keep both forms: "trees" and "mixed-trees".
 
     >>> Trees(n_features=3, n_trees=2, depth=5, subspace=(1, 2)).depths
     (3, 5)
@@ -117,7 +117,7 @@ class Trees:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Levels of each tree; at most so many where some features have levels."""
+        """Levels of each tree; an upper limit if some features have levels."""
         return tuple(min(self.depth, LEVELS_PER_FEATURE * size) for size in self.sizes)
 
     @property
@@ -165,8 +165,8 @@ class Trees:
 
 _GROWN: WeakKeyDictionary[Trees, tuple[Member, ...]] = WeakKeyDictionary()
 _ARRAYS: WeakKeyDictionary[Trees, LeafArrays] = WeakKeyDictionary()
-"""What follows from the numbers of a forest, as long as it lives. Kept here and not with the forest: what a model holds must not
-show what a fit needed of it."""  # (P5)
+"""Caches of what follows from a forest's parameters. They are not in the forest, since the content of a model must not show what a
+fit used of it."""  # (P5)
 
 
 def _grown(trees: Trees) -> tuple[Member, ...]:

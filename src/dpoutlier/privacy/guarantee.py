@@ -136,7 +136,7 @@ class Charge:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], rows_per_person: int) -> Charge:
-        """The charge of a fit whose guarantee has so many ``rows_per_person``."""
+        """The charge of a fit whose guarantee has these ``rows_per_person``."""
         purpose, epsilon = (
             Purpose(one_of(Purpose, purpose=content["purpose"])),
             exact_number(content["epsilon"], digits=200),

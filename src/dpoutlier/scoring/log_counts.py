@@ -74,7 +74,7 @@ class LogCounts:
         return LogCounts(self.soft, max(scale, UNIT // part))
 
     def terms(self, partition: Partition, counts: NoisyCounts) -> NDArray[np.int64]:
-        """The logarithm of each cell's count, in units of 1 / TERM_UNIT; made once for counts, and kept beside it."""
+        """The logarithm of each cell's count, in units of 1 / TERM_UNIT: computed once for these counts and cached."""
         known = _terms.get(counts)
         if known is None or known[0] != self or known[1] != partition:
             terms = self._terms_of(partition, all_counts(counts, partition.n_cells))
@@ -92,13 +92,13 @@ class LogCounts:
         return terms
 
     def logarithms(self, noisy: NDArray[np.int64], merged: int) -> NDArray[np.int64]:
-        """Logarithms of sums of so many cells, in units of 1 / TERM_UNIT. Their noise is wider by the root of that number."""
+        """Logarithms of sums of ``merged`` cells, in units of 1 / TERM_UNIT. Their noise is wider by the root of that number."""
         out, floor = np.empty(len(noisy), np.int64), self.floor_of(merged)
         log_terms(np.ascontiguousarray(noisy), UNIT, floor, BEND * floor if self.soft else 0, out)
         return out
 
     def floor_of(self, merged: int) -> int:
-        """The floor for a sum of so many cells."""
+        """The floor for a sum of ``merged`` cells."""
         return math.isqrt(self.floor**2 * merged)
 
     def outlier_scores(
@@ -134,7 +134,7 @@ class LogCounts:
 
 
 def _sums(partition: Partition) -> list[tuple[slice, tuple[int, ...], tuple[tuple[int, ...], ...]]]:
-    """Of each member its cells, their shape, and for each feature the axes to sum over."""
+    """For each member: its cells, their shape, and for each feature the axes to sum over."""
     return [(member.cells, member.shape, member.sums) for member in partition.members]
 
 

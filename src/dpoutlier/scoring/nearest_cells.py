@@ -30,7 +30,7 @@ __all__ = ["NearestCells", "Walks", "check_last_cell", "last_cell_within", "stor
 NO_LIMIT = 2**40
 MAX_POSITIONS = 2**15
 MIN_CROSSOVER = 256
-CELLS_PER_VISIT = 100  # a cell visited takes as long as so many entries of stored cells looked at
+CELLS_PER_VISIT = 100  # to visit a cell takes as long as to look at this number of entries of stored cells
 MAX_WORK = 2**28  # entries compared to find the last cell of a walk: a tenth of a second for each point
 MAX_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
@@ -258,7 +258,7 @@ def _crossover(counts: NoisyCounts, grid: Grid) -> int:
 
 
 def stored_cells(grid: Grid, counts: NoisyCounts) -> StoredCells | None:
-    """The cells that counts lists, decoded at their first use and kept beside it; None if any cell may count."""
+    """The listed cells, decoded once and cached. None if the counts do not list their cells."""
     listed = counts.listed()
     if listed is None:
         return None

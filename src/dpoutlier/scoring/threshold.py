@@ -19,7 +19,7 @@ MAX_LEVELS = 128
 
 
 def geometric_levels(top: float, octaves: int = 10, n: int = MAX_LEVELS - 1) -> NDArray[np.float64]:
-    """0 and a ladder of equal ratios over so many octaves up to ``top``; n levels in all."""
+    """``n`` levels: 0, and a ladder of equal ratios over ``octaves`` octaves up to ``top``."""
     rungs = np.linspace(-octaves, 0.0, n - 1)
     return np.append(0.0, top * np.exp2(rungs))
 

@@ -57,7 +57,7 @@ def _points(table: Any, domain: Domain) -> Points:
 
 
 class Layout(NamedTuple):
-    """What a schema means for a model: known again when the same client comes again."""
+    """What a schema means for a model. It is cached for the next request with the same schema."""
 
     schema: Any
     places: list[int]

@@ -25,7 +25,7 @@ __all__ = ["FAULTS", "FIRST", "AuditChangedError", "AuditError", "AuditLog", "Ve
 
 FIRST = "0" * 64
 TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
-"""Bytes that are read first to find the last entry, and at most."""
+"""Bytes that are read to find the last entry: at first, and at most."""
 OPENING = b'{"seq":'
 FIELDS = ("request_id", "key", "model", "release", "route", "rows", "status")
 MAX_ENTRIES = 1 << 63
@@ -205,7 +205,7 @@ class AuditLog:
         return self._write(last, "repair", {"torn": torn.decode("utf-8", "replace")})
 
     def _holds(self, known: Known, size: int) -> bool:
-        """Whether the entry that was the last one is still where it was. What follows it may be another server's."""
+        """Whether the entry that was the last one is still in its place. Another server may have written what follows it."""
         end = _end_of_line(known.head) if known.seq else b""
         return size >= known.size and os.pread(self.file, len(end), known.size - len(end)) == end
 

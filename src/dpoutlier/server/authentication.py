@@ -23,7 +23,7 @@ MAX_AGE = 5.0
 
 
 class Guard:
-    """Checks keys. A file that cannot be read any more holds no valid key, and is tried again at every check."""
+    """Checks keys. While the key file cannot be read, no key is valid; every check tries the file again."""
 
     def __init__(self, path: str | None) -> None:
         self.path = None if path is None else Path(path)
@@ -45,7 +45,7 @@ class Guard:
         self.checked = time.monotonic()
 
     def _read(self, path: Path) -> Stamp | None:
-        """Take the keys of the file, or none; its stamp from before, so that a file that is replaced meanwhile is read again."""
+        """Take the keys of the file, or none. Return the stamp from before, so that a file replaced meanwhile is read again."""
         stamp, known = stamp_of(path), self.problem
         try:
             self.ring, self.problem = KeyRing(read_keys(path)), None

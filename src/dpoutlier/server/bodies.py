@@ -59,7 +59,7 @@ def _kind(given: bytes) -> str | None:
 
 
 def answer_kind(headers: Headers, body: str, possible: tuple[str, ...] = ("json", "csv", "arrow")) -> str:
-    """The kind of the answer: what the client accepts most, and of equals the kind of the body."""
+    """The kind of the answer that the client prefers. Among equally preferred ones, the kind of the body."""
     given = header(headers, b"accept")
     if given is None or given == b"*/*":
         return body if body in possible else possible[0]
@@ -90,7 +90,7 @@ def _accepted(given: bytes, body: str, possible: tuple[str, ...]) -> str | None:
 
 
 class BodyReader:
-    """Reads bodies. All that are being read or worked on have a bound together; ``release`` says that one is done with."""
+    """Reads bodies. One bound holds for all bodies that are being read or worked on; ``release`` ends the work on one."""
 
     def __init__(self, most: int, seconds: float, together: int) -> None:
         self.most, self.seconds, self.together, self.held = most, seconds, together, 0
@@ -162,7 +162,7 @@ class BodyReader:
                 self.held -= size
 
     async def _drain(self, receive: Receive) -> None:
-        """Let some of the rest go by: a client that is cut off while it sends does not see the answer."""
+        """Read and drop some of the rest: a client that is cut off while it sends does not see the answer."""
         left = DRAINED * self.most
         with suppress(TimeoutError):
             async with asyncio.timeout(DRAIN_SECONDS):
@@ -182,7 +182,7 @@ class BodyReader:
 
     @staticmethod
     def _inflated(inflate: Any, piece: bytes) -> Any:
-        """Pieces of bounded size; what is small may not become large at once."""
+        """Inflate in pieces of bounded size, so that a small body cannot become large in one step."""
         full = True
         try:
             while piece or full:

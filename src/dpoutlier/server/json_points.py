@@ -13,13 +13,13 @@ from dpoutlier.server.points import Points, absent_column, columns_of_values, to
 __all__ = ["json_points"]
 
 SPARE_BRACKETS = 1000
-"""Within text, say."""
+"""Brackets allowed beyond two for each point, for example in text."""
 LONGEST_NUMBER = 40
 FORM = 'send {"points": [{"feature": value, ...}, ...]} or {"points": [[value, ...], ...]}'
 
 
 def json_points(body: bytes, domain: Domain, most_rows: int) -> Points:
-    """The points of a body; other names in them than those of features are ignored."""
+    """The points of a body. Names that are not features are ignored."""
     if body.count(b"[") + body.count(b"{") > 2 * most_rows + SPARE_BRACKETS:  # each would become an object of Python
         raise too_many_rows(most_rows)
     try:
@@ -50,7 +50,7 @@ def json_points(body: bytes, domain: Domain, most_rows: int) -> Points:
 
 
 def _parameter(content: dict[str, Any], other: str) -> str:
-    """How it would be given, if it is a parameter."""
+    """How ``other`` is given in a query string. An example if it is not a parameter."""
     value = content[other]
     if other in {"threshold", "target_fpr"} and type(value) in {int, float} and len(repr(value)) < LONGEST_NUMBER:
         return f"{other}={value!r}"

@@ -162,7 +162,7 @@ def revoke_key(path: Path, name: str) -> Key:
 
 @contextmanager
 def _changing(path: Path, *, new: bool = True) -> Iterator[list[Key]]:
-    """The keys, to be changed; written aside afterwards. One at a time may."""
+    """Yield the keys to be changed, then replace the file. Only one caller at a time may change them."""
     if path.exists():
         path = path.resolve()  # a link stays one, and the file behind it, which a server may read, is changed
     if not path.parent.is_dir():

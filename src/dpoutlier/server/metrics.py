@@ -32,7 +32,7 @@ ROWS = Counter("dpoutlier_rows_scored", "Points scored.", ["model"], registry=_r
 LOADS = Counter("dpoutlier_model_loads", "Model files loaded, or not.", ["model", "result"], registry=_registry)
 MODEL_CURRENT = Gauge(
     "dpoutlier_model_current",
-    "1 if the model's newest file answers, 0 if that failed to load and the one before goes on.",
+    "1 if the newest model file is in use, 0 if it could not be loaded and the one before is still in use.",
     ["model"],
     multiprocess_mode="livemin",
     registry=_registry,
@@ -105,7 +105,7 @@ tally = Tally()
 
 
 def page() -> bytes:
-    """All metrics as text; of other workers those of half a second ago."""
+    """All metrics as text. Those of other workers may be half a second old."""
     tally.write()
     registry = _registry
     if FOLDER in os.environ:

@@ -111,7 +111,7 @@ class LoadedModel:
         raise SecretError(text)
 
     def warm(self) -> None:
-        """Score something of each kind of body, so that no request waits for kernels: those for arrays of Arrow are others."""
+        """Score and explain a made-up row, so that no request waits for kernels. Arrow arrays need kernels of their own."""
         row = _middle_row(self.domain)
         text = io.StringIO(newline="")
         csv.writer(text).writerows([self.domain.labels, *[row] * WARM_ROWS])
@@ -123,7 +123,7 @@ class LoadedModel:
         self.detector.explain(np.array([row], object))
 
     def scorer(self, *, nulls: bool = False, threshold: float | None = None) -> BatchScorer:
-        """What scores with this threshold, or with the model's own."""
+        """The scorer with this threshold, or with the model's own."""
         found = self._scorers.get((nulls, threshold))
         if found is None:
             detector = FittedDetector(self.model, 1)

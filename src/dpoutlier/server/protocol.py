@@ -152,7 +152,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end_after(FAREWELL)
 
     def _end_after(self, seconds: float) -> None:
-        """A close waits until all is sent, and that the other side may never take."""
+        """Abort after some seconds: a close waits until all is sent, and the other side may never read it."""
         self.ending.append(self.loop.call_later(seconds, self.transport.abort))
 
     def _start_timer(self) -> None:

@@ -50,7 +50,7 @@ def serve(settings: Settings) -> None:
 
 
 def _lock(folder: Path) -> int:
-    """A file that is locked as long as this process is there."""
+    """A file that is locked while this process runs."""
     handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,7 +14,7 @@ VARIABLE = "DPOUTLIER_SERVER"
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that a worker needs to know; holds no secret, but where they are."""
+    """Everything that a worker needs to know. It contains no secrets, only the paths of the files that do."""
 
     models: tuple[tuple[str, str], ...]
     """Ids and paths."""

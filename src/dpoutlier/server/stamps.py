@@ -11,7 +11,7 @@ Stamp = tuple[int, ...]
 
 
 def stamp_of(path: str | Path) -> Stamp | None:
-    """Changes with the content, the owner and the mode of a file; None if there is no file to be seen."""
+    """A value that changes with the content, the owner and the mode of a file; None if the file cannot be seen."""
     try:
         found = os.stat(path)  # noqa: PTH116 - called every half second
     except OSError:

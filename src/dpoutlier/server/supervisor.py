@@ -1,4 +1,4 @@
-"""uvicorn's supervisor of workers, which sees at once that one is dead, also if it died while it was asked."""
+"""uvicorn's supervisor of workers. It notices a dead worker at once, even if the worker died during a check."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Supervisor(Multiprocess):
         self._known = [*self.processes]
 
     def _watched(self, process: Process) -> Process:
-        """The worker; for the answer of a dead one uvicorn would wait until its time is up, and hear no signal."""
+        """The worker, with a check of ours: uvicorn's own waits for a dead worker until its time is up, and ignores signals."""
 
         def answers(timeout: float = 5) -> bool:
             try:

@@ -21,7 +21,7 @@ OVERHEAD = 0.0003
 LARGEST_SHORT = 10_000
 """Bytes of a body that may be short work, however fast those before it were: some 13 milliseconds with the slowest models."""
 GUESSED = {"json": 5e-8, "csv": 5e-8, "arrow": 1e-8}
-"""Seconds for a byte, before any was measured, and at least."""
+"""Seconds for a byte: the guess before any is measured, and the least value."""
 DENSE = 32
 """Bytes for a value. Bodies that have more are padded, and their speed says nothing about other bodies."""
 AT_ONCE = 2
@@ -37,7 +37,7 @@ class WorkThreads:
         self.explaining, self.explainer = 0, ThreadPoolExecutor(1, thread_name_prefix="explain")
 
     async def score(self, work: Work, served: LoadedModel, kind: str, size: int) -> tuple[bytes, int]:
-        """Short work at once, and long work in another thread, by how long the last bodies of that kind took."""
+        """Do short work at once and long work in another thread. Size and the pace of the last such bodies decide."""
         pace = served.seconds_per_byte
         if size > LARGEST_SHORT or pace.get(kind, GUESSED[kind]) * size > SHORT:
             return await asyncio.get_running_loop().run_in_executor(self.scorers, _timed, work, served, kind, size)

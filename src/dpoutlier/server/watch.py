@@ -76,7 +76,7 @@ class PeriodicCheck:
 
 
 class Watch:
-    """All checks of a worker. If one of them ends, the worker ends: it must not answer with what is old."""
+    """All checks of a worker. If one of them ends, the worker ends: it must not answer from an outdated state."""
 
     def __init__(self, checks: list[PeriodicCheck]) -> None:
         self.checks = checks

@@ -14,7 +14,7 @@ __all__ = ["complete", "outside", "place", "places", "values"]
 BLANKS = r"[\t-\r\x1c-\x20\x{85}\p{Z}]+"
 """What Python strips from text, in RE2's words."""
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
-"""Text that is a finite number: an infinite one is no level."""
+"""Text that is a finite number: an infinite one is not a level."""
 NUMBERS = "U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL.*"
 """DuckDB's types of numbers."""
 BY_TEXT = "U?HUGEINT|DECIMAL.*"
@@ -94,14 +94,14 @@ def _level(category: Category, j: int, *, has_cell: bool) -> str:
 
 
 def _is_level(category: Category, level: str, j: int) -> str:
-    """Numbers are compared as numbers, whatever their type would write; text is compared as text unless levels are numbers."""
+    """Compare numbers as numbers, however their type writes them. Compare text as text, unless the levels are numbers."""
     by_number = f"x{j} = {exact(float(level))}" if category.numeric or _writes_number(level) else ""
     by_text = "" if category.numeric else f"t{j} = {literal(level)}"
     return " OR ".join(filter(None, (by_text, by_number)))
 
 
 def _writes_number(level: str) -> bool:
-    """Whether some number would be known by this text."""
+    """Whether this text is how a number is written as a level."""
     try:
         return text_of(float(level)) == level
     except ValueError:
@@ -109,7 +109,7 @@ def _writes_number(level: str) -> bool:
 
 
 def complete(domain: Domain) -> str:
-    """Whether no value is missing that has no cell for it."""
+    """A condition: every feature without a cell for missing values has a value."""
     needed = [place(j) for j in range(domain.n_features) if not domain.has_missing_cell(j)]
     return " AND ".join(f"{column} IS NOT NULL" for column in needed) or "TRUE"
 

@@ -49,7 +49,7 @@ class FileTable(BatchedTable):
 
     paths: Sequence[Path]
     watch: Watch | None = None
-    """Called at each batch with how many bytes of the files are behind, and how many they have: each pass starts anew."""
+    """Called at each batch with the number of bytes read so far and in total. Each pass starts at 0."""
 
     def batches(self) -> Iterator[Any]:
         sizes = [path.stat().st_size for path in self.paths]
@@ -72,7 +72,7 @@ def rows_of_a_batch(n_columns: int) -> int:
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:
-    """The same items, each made in a thread while the one before it is used."""
+    """The same items. A thread makes each item while the caller uses the one before."""
     with ThreadPoolExecutor(1) as pool:
         coming = pool.submit(next, items, None)
         while (item := coming.result()) is not None:

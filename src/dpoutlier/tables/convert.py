@@ -99,7 +99,7 @@ def number_of_columns(table: Any) -> int:
 def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64]]:
     """The columns as float64. A value that is not a number, or text that does not parse as one, becomes NaN.
 
-    Where the domain gives a feature levels, level i is ``i + 1/2``, and NaN what is missing or no level.
+    If the domain gives a feature levels, level i becomes ``i + 1/2``. Missing values, and values that are not a level, become NaN.
     """
     with np.errstate(all="ignore"):
         if (plain := _arrow_plain(table, domain)) is not None:
@@ -117,8 +117,8 @@ def columns(table: Any, domain: Domain | None = None) -> list[NDArray[np.float64
 
 
 def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]] | None:
-    """The columns of an Arrow table of float64 and of levels as text, without the way round by narwhals: it takes longer than small
-    batches. None where a column is of another type.
+    """The columns of an Arrow table of float64 and of levels as text, without narwhals, which takes longer than a small batch. None
+    if a column has another type.
     """
     pa = sys.modules.get("pyarrow")
     if pa is None or not isinstance(table, pa.Table) or not table.num_columns:
@@ -137,7 +137,7 @@ def _arrow_plain(table: Any, domain: Domain | None) -> list[NDArray[np.float64]]
 
 
 def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
-    """Levels of an Arrow column of text; None where some text is in no known encoding."""
+    """Levels of an Arrow column of text; None if some text cannot be decoded."""
     try:
         encoded = column.combine_chunks().dictionary_encode()
         known = level_values([*encoded.dictionary.to_pylist(), None], category)
@@ -147,7 +147,7 @@ def _arrow_codes(column: Any, category: Category) -> NDArray[np.float64] | None:
 
 
 def _levels_of(domain: Domain | None, n_columns: int) -> Iterable[tuple[int, Category | None]]:
-    """The levels of each column; none of them has any where the domain is another's."""
+    """The levels of each column; None for all columns if the domain has another number of features."""
     known = domain is not None and domain.n_features == n_columns
     return enumerate((domain.categories if known and domain is not None else None) or [None] * n_columns)
 
@@ -203,7 +203,7 @@ def numbers(column: Any) -> NDArray[np.float64]:
     try:
         parsed = pc.cast(pc.cast(column, pa.string()), pa.float64())
         return np.asarray(pc.fill_null(parsed, np.nan).to_numpy(), np.float64)
-    except pa.ArrowInvalid:  # some text is no number
+    except pa.ArrowInvalid:  # some text is not a number
         return _parsed(pc.cast(column, pa.binary()).to_pylist())
 
 
@@ -334,7 +334,7 @@ def _mapped(series: nw.Series[Any], function: Callable[[Any], Any], dtype: Any) 
 
 
 def _holds_objects(series: nw.Series[Any]) -> bool:
-    """Whether a column holds Python's objects. What Arrow would be given of them are their addresses, or depends on all of them."""
+    """Whether a column holds Python objects. Arrow would get their addresses, or a type that depends on all of them."""
     import narwhals.stable.v2 as nw  # noqa: PLC0415
 
     dtype = getattr(nw.to_native(series), "dtype", "")
@@ -414,7 +414,7 @@ def _values(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def level_values(values: Sequence[Any], category: Category) -> NDArray[np.float64]:
-    """Level i as ``i + 1/2``; NaN for a missing value, and for one that is no level."""
+    """Level i as ``i + 1/2``; NaN for a missing value, and for a value that is not a level."""
     if set(map(type, values)) <= {str, NoneType}:  # equal texts are of one level, which need not hold of 1 and True
         known = {value: _level(category, value) for value in set(values)}
         return np.array([known[value] for value in values], np.float64)

@@ -32,9 +32,9 @@ LONGEST_FIELD = 2**31 - 1
 class CsvTable(FileTable):
     """Columns of CSV files, found by name. The first line of every file is checked at once, and no row is read yet.
 
-    A record with too few or too many fields is no row. In a file of one column an empty line is a missing value. Values are text,
-    in which bytes that are not UTF-8 become a mark that does not parse as a number. But ids of people are bytes: two ids in an
-    unknown encoding must not become one.
+    A record with too few or too many fields is not a row. In a file of one column an empty line is a missing value. Values are
+    text, in which bytes that are not UTF-8 become a mark that does not parse as a number. But ids of people are bytes: two ids in
+    an unknown encoding must not become one.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CsvRecordError(PointsError):
 class CsvPoints:
     """The records of points, as lists of text. The command line and the server read CSV with it.
 
-    Every record must have as many values as the header. Empty lines are no records, unless there is only one column.
+    Every record must have as many values as the header. Empty lines are not records, unless there is only one column.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ _UNLIKELY: dict[str, Callable[[str], object]] = {
 def check_columns(
     path: Path, found: Sequence[str], wanted: Sequence[str], *, show: bool, once: Sequence[str] | None = None
 ) -> None:
-    """The wanted columns must be there, and those of ``once`` only once (default: all). ``show`` the others if they are public."""
+    """Check that the wanted columns exist, and those in ``once`` only once (default: all). ``show``: the columns are public."""
     known = Counter(found)
     absent = [name for name in wanted if name not in known]
     if absent:

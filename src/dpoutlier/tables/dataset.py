@@ -22,7 +22,7 @@ def is_dataset(table: Any) -> bool:
 
 
 class DatasetTable(BatchedTable):
-    """All columns of a data set. It must give its rows as often as it is asked."""
+    """All columns of a data set. Its rows must be readable more than once."""
 
     def __init__(self, dataset: Any) -> None:
         _check_formats(dataset)

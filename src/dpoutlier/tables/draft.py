@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["Drafted", "draft", "drafted", "to_toml"]
 
 MAX_NUMBERS, MAX_TEXTS = 10, 30
-"""More distinct values than that are no levels, but a range of numbers, or free text;"""
+"""More distinct numbers become a range instead of levels; more distinct texts count as free text."""
 MANY_TEXTS, OFTEN = 300, 20
-"""unless there are so many values that each occurs so often on average."""
+"""The exception: up to MANY_TEXTS texts are levels if each occurs OFTEN times on average."""
 NUMBERS_AT_LEAST = 0.95
-"""A column of text in which so many values are numbers is a column of numbers; the others are missing."""
+"""A text column is a column of numbers if at least this share of its values are numbers; the others are missing."""
 ABSENT = {"na", "n/a", "nan", "null", "none", "?", "-", ".", "missing", "unknown"}
 BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
@@ -86,7 +86,7 @@ def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str 
     Parameters
     ----------
     table : pyarrow.Table or pyarrow.Schema
-        A public sample, never the reference rows; or a schema, of which no value is known.
+        A public sample, never the reference rows; or a schema, which has no values.
     source : str, default='a table'
         What the text calls the sample.
     missing : {'seen', 'all', 'none'}, default='seen'
@@ -100,7 +100,7 @@ def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str 
     Raises
     ------
     InvalidParameterError
-        If ``table`` is no such object, if it has no columns or two of the same name, or if ``missing`` is something else.
+        If ``table`` is another object, if it has no columns or two of the same name, or if ``missing`` is something else.
 
     See Also
     --------
@@ -112,7 +112,7 @@ def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str 
 
 
 def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Drafted]:
-    """What a draft says of each column of a *public* table, or of a schema, of which no value is known.
+    """What a draft says of each column of a *public* table, or of a schema, which has no values.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def _shown(text: str) -> str:
 def _escaped(one: str) -> str:
     code = ord(one)
     if 0xD800 <= code < 0xE000:
-        return "\ufffd"  # half of a surrogate pair is no text
+        return "\ufffd"  # half of a surrogate pair is not text
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

@@ -19,7 +19,7 @@ NO_PATH = (
 
 
 def check_text_is_path(text: str) -> None:
-    """Refuse text that is no path, and do not quote it: rows of text would be taken for paths, and shown in a message."""
+    """Refuse text that is not a path. The message does not quote it: it may be rows, passed by mistake."""
     there = False
     with suppress(Exception):  # too long for a path, or with a zero in it
         path = Path(text).expanduser()
@@ -47,7 +47,7 @@ def files_of(path: str | Path) -> list[Path]:
 
 
 def _in_folder(folder: Path) -> list[Path]:
-    """Its Parquet files. Those further down are not left out in silence."""
+    """The Parquet files of a folder. An error if its subfolders have some too, so that none is left out silently."""
     found = [path for path in folder.rglob("*") if path.suffix.lower() == ".parquet"]
     deeper = [path for path in found if path.parent != folder]
     if deeper:

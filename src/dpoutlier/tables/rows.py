@@ -23,7 +23,7 @@ class Positions(Protocol):
 
 
 class MissingValueError(ValueError):
-    """A value is missing where none may be. Who catches this knows the table, and says where."""
+    """A value is missing where none may be. The caller knows the table and adds where."""
 
 
 class Rows:

@@ -83,7 +83,7 @@ class _Dense:
             self.partition.tally(rows[first : min(first + step, part.stop)], self.counts)
 
     def _straight(self, rows: Rows, part: slice, bins: BinArrays) -> None:
-        """Floats on a grid: from values to counters, with nothing between."""
+        """Count floats on a grid in one pass, from values to counters."""
         values, buffers = rows.values, (self.ids, self.whole, self.counts)
         if isinstance(values, np.ndarray):
             count = count_by_rows if values.flags.c_contiguous else count_by_columns

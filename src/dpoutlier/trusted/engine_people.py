@@ -22,7 +22,7 @@ LARGEST = sys.float_info.max
 
 
 def kept_frame(frame: nw.LazyFrame[Any], domain: Domain, person: str, kind: Any, most: int) -> nw.LazyFrame[Any]:
-    """The values of the rows that stay: of each person the ``most`` with the least keys, and none without an id.
+    """The values of the rows that stay: for each person, the ``most`` rows with the smallest keys; no row without an id.
 
     The frame is one of ``value_frame``, and ``kind`` the type of its person column. Rows of one person with the same key go by
     their values, so that their order in the table says nothing. What still ties is equal in all that is read of it later.

@@ -92,7 +92,7 @@ def _is_dense(partition: Partition, plan: Plan) -> bool:
 
 
 def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
-    """None: without noise, and free."""
+    """None if the counts get no noise: then they cost nothing."""
     cost = plan.cost_of_counts
     if cost is None:
         return None

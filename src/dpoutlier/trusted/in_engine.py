@@ -30,7 +30,7 @@ E = TypeVar("E", bound=QueryEngine)
 class QueriedReference(Generic[E]):
     """The rows of a lazy frame of ``value_frame``, whose columns are the values of the features and nothing else.
 
-    Here is what an engine answers by a query alone.
+    Base class: the answers that need only queries.
     """
 
     def __init__(self, frame: nw.LazyFrame[Any], domain: Domain, engine: E) -> None:

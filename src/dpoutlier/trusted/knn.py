@@ -55,13 +55,13 @@ class ReferenceNeighbours:
         return self._scores(embedded(positions[:], self.domain.axes), len(positions), self._n_rows)
 
     def score_histogram(self, target_fpr: float) -> ScoreHistogram:
-        """Scores of the rows themselves, each without itself: exact, since nothing here is private."""
+        """Scores of the rows themselves, each without itself as a neighbour: exact, since nothing here is private."""
         scores = self._scores(None, self._n_rows, self._n_rows - 1)
         levels, counts = np.unique(scores if len(scores) else [0.0], return_counts=True)
         return ScoreHistogram(levels, counts.astype(np.int64), None, target_fpr)
 
     def _scores(self, points: NDArray[np.float64] | None, n_points: int, n_others: int) -> NDArray[np.float64]:
-        """Scores of points, or of the rows (None), each with so many other rows to choose from."""
+        """Scores of ``points``, or of the rows themselves (None). Each has ``n_others`` possible neighbours."""
         distances = np.full((n_points, self.k), np.sqrt(self.domain.n_features))
         found = min(self.k, n_others)
         if self._search is not None and n_points and found > 0:

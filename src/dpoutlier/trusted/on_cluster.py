@@ -1,4 +1,4 @@
-"""Reference rows on a cluster. What our kernels must see, they see on the workers, and partial results are added up.
+"""Reference rows on a cluster. Our kernels run on the workers, and their partial results are added up.
 
 A task that is lost runs again, and the cluster adds up the result of one successful run of each task: no row is lost, and none
 counts twice.
@@ -48,7 +48,7 @@ def check_workers(engine: ClusterEngine, frame: Any, plan: Plan) -> None:
 
 
 class ClusterReference(QueriedReference[ClusterEngine]):
-    """The rows of an engine on a cluster. A grid is counted by a query, and so is all else where the workers have no dpoutlier."""
+    """The rows of an engine on a cluster. A query counts grids, and all partitions if the workers lack dpoutlier."""
 
     def counts(self, partition: Partition, n_jobs: int) -> Counts:  # noqa: ARG002 - the cluster has its own threads
         if isinstance(partition, Grid) or not self._engine.workers_have(self._frame.to_native(), "dpoutlier"):
@@ -92,7 +92,7 @@ def _of_task(
 
 
 class _Passing(BatchedTable):
-    """Tables that pass by once, as a table in batches."""
+    """A table in batches that can be read only once."""
 
     def __init__(self, tables: Iterator[pa.Table]) -> None:
         self._tables = tables

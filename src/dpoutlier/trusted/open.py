@@ -17,7 +17,7 @@ __all__ = ["open_reference"]
 
 
 def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> ReferenceQueries:
-    """The rows that a fit may read: of each person at most so many, if there is a person column.
+    """The rows that a fit may read. With a person column: at most ``rows_per_person`` rows of each person.
 
     ``charge`` is called when all that is public has been checked, and before any row is read.
     """  # (P10)

@@ -17,11 +17,11 @@ class Block(NamedTuple):
     """Some rows."""
 
     ids: NDArray[np.int64]
-    """A number for the person of each; negative for rows without an id."""
+    """The number of each row's person; negative for rows without an id."""
     places: NDArray[np.uint32]
     """What the key of a row is made of: positions, and of features with private bounds the 32 bits after the point too."""
     values: NDArray[np.float64]
-    """All that the fit will ever know of a row."""
+    """Everything that the fit knows of a row."""
 
 
 PRIME = 2**31 - 1
@@ -58,7 +58,7 @@ def row_keys(places: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 def kept_rows(blocks: Callable[[], Iterable[Block]], most: int) -> NDArray[np.bool_]:
-    """Which rows stay: of each person the ``most`` with the least keys. Rows without an id (a negative number) do not.
+    """Which rows stay: for each person, the ``most`` rows with the smallest keys. Rows without an id (negative) are dropped.
 
     ``blocks`` gives all rows from the first on, as often as it is called; only ids and keys of all rows are held at once.
     """  # (P9)

@@ -69,7 +69,7 @@ def _guide(outer: Pair) -> Guide:
     keys = [int(value.view(np.int64)) >> SHIFT for value in (magnitudes.min(), magnitudes.max())]
     first = max(keys[0], keys[1] - (OCTAVES << (52 - SHIFT)))
     ends = (np.arange(first, keys[1] + 2, dtype=np.int64) << SHIFT).view(np.float64)
-    # Of a class of negative numbers the end that is not in it; of the other classes the least number.
+    # For a class of negative numbers, the end outside it; for the other classes, the least number in it.
     start = np.searchsorted(edges, np.concatenate([-ends[:0:-1], [0.0], ends[1:-1]]), side="right")
     start[0] = 0
     return Guide(np.append(start, len(edges)).astype(np.int32), first, keys[1])
@@ -107,7 +107,7 @@ class EdgeCounts:
         return self._counts[feature]
 
     def below(self, feature: int) -> NDArray[np.int64]:
-        """Rows below each edge, those outside the outer range being at its ends."""
+        """Rows below each edge. Rows outside the outer range count at its ends."""
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(self._counts[feature])])
 
     def above(self, feature: int) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ __all__ = ["ReferenceQueries", "StreamedReference"]
 
 
 class ReferenceQueries(Protocol):
-    """The reference rows of a fit, wherever they are: at most so many of each person, if there is a person column."""
+    """The reference rows of a fit, wherever they are. With a person column: at most ``rows_per_person`` of each person."""
 
     def with_domain(self, domain: Domain) -> ReferenceQueries:
         """The same rows under other bounds."""

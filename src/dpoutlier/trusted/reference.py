@@ -71,10 +71,10 @@ class Reference:
 
 
 def in_silence(read: Callable[[], R]) -> R:
-    """What a read of the rows returns; whatever it raises has a fixed text.
+    """Run ``read``. Replace any error by one with a fixed text.
 
-    Warnings are not filtered here: filters belong to the whole process, and other threads would lose theirs. What reads the rows
-    warns of no value (``tables.convert.columns``).
+    Warnings are not filtered here: filters belong to the whole process, and other threads would lose theirs. Code that
+    reads rows puts no value into a warning (``tables.convert.columns``).
     """
     try:
         return read()

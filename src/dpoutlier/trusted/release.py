@@ -33,13 +33,13 @@ def release_dense(counts: Counts, n_cells: int, noise: Noise, source: ByteSource
 def release_keyed(
     counts: Counts, noise: DiscreteLaplace, source: ByteSource, *, key: bytes | None = None
 ) -> KeyedCounts:
-    """The same noise in law, computed when a cell is asked for. The salt is fresh, also under a given key."""  # (P4)
+    """Noise of the same law, computed when a cell is asked for. The salt is fresh, even if the key is given."""  # (P4)
     key = source.read(KEY_BYTES) if key is None else key
     return KeyedCounts(counts.ids, counts.counts, key, source.read(SALT_BYTES), noise, sampler_version_for(noise))
 
 
 def release_sparse(counts: Counts, n_cells: int, noise: DiscreteLaplace, tau: int, source: ByteSource) -> SparseCounts:
-    """In law: noise on every cell, and of these counts only those of at least ``tau``. Empty cells are not looked at."""  # (P7)
+    """The same law as noise on every cell, keeping counts of at least ``tau``. Empty cells are not looked at."""  # (P7)
     noisy = release_vector(counts.counts, noise, source)
     # Every cell of the grid, occupied or not, is marked with the chance that an empty one passes, independently of all others: so
     # many are marked, and given how many, all sets of so many are equally likely.

@@ -131,7 +131,7 @@ def arrow(rows: list[Row]) -> pa.Table:
 
 
 def objects(rows: list[Row]) -> pd.DataFrame:
-    """A frame of Python's objects, some of which are no numbers where there should be one."""
+    """A frame of Python objects. Some of them are not numbers where they should be."""
     odd = {1e308: "text", -1e308: b"\xff", 5e-324: 2**70}
     columns = {name: pd.Series([row[j] for row in rows], dtype=object) for j, name in enumerate(NAMES)}
     columns["a"] = pd.Series([odd.get(value, value) for value in columns["a"]], dtype=object)

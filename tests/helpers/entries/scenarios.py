@@ -416,7 +416,7 @@ def _covered(command: str) -> list[str]:
 
 @scenario("fit on the command line", *_covered("fit"), even=True)
 def commanded(rows, place):
-    """One fit, whose output is the same but for nothing."""
+    """One fit, whose whole output is the same."""
     _given(rows, place)
     return run(f"fit {ARGUMENTS['fit'][0]}", place)
 
@@ -443,7 +443,7 @@ class Screen(io.StringIO):
 
 @scenario("progress on a terminal", "cli fit", even=True)
 def on_a_terminal(rows, place):
-    """What an eye can see while files of one batch each are read, drawn anew at every step."""
+    """What an eye can see while files of one batch each are read, drawn again at every step."""
     screen, update = Screen(), Progress.update
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Progress, "update", lambda self, *given, **named: update(self, *given, refresh=True, **named))

@@ -46,7 +46,7 @@ class Named(dict[str, Any]):
 
 
 def members(kind: type) -> list[str]:
-    """Public names of a class, its own and inherited ones, but for those of Python's own types."""
+    """Public names of a class, its own and inherited ones, without those of Python's own types."""
     return [name for name in sorted(dir(kind)) if not name.startswith("_") and not _of_python(kind, name)]
 
 

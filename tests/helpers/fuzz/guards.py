@@ -158,7 +158,7 @@ def _measured(target, data, *, traced):
 
 
 def limited_address_space():
-    """From now on this process may take so many bytes more, whatever allocates them."""
+    """From now on this process may take only this number of bytes more, whatever allocates them."""
     most = _status("VmSize") + HEADROOM
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

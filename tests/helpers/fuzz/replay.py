@@ -67,7 +67,7 @@ def main(arguments=None):
     parser.add_argument("--file", type=Path, help="replay this file instead of the corpus; .gz is unpacked")
     asked = parser.parse_args(arguments)
     if asked.file is not None and not asked.file.is_file():
-        parser.error(f"--file {asked.file} is no file")
+        parser.error(f"--file {asked.file} is not a file")
     for name in asked.targets or list(TARGETS):
         warm(name)
     limited_address_space()

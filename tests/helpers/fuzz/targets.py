@@ -158,7 +158,7 @@ def model_file(data):
     points, (first, other) = _points_of(domain), (FittedDetector(one, 1) for one in (model, second))
     scores = first.outlier_scores(points)
     if np.isnan(scores).any() or not (scores == other.outlier_scores(points)).all():
-        raise Finding("a score is no number, or another one after the model was written again")
+        raise Finding("a score is not a number, or it changed after the model was written again")
     explanation = first.explain(points[:2])
     if not np.isfinite(explanation.contributions).all() or not np.isfinite(explanation.typical_score):
         raise Finding("an explanation is not finite")
@@ -234,7 +234,7 @@ def _scored(path, detector, missing):
                 columns = scorer.arrow(batch.table.select(features), batch.first)
                 scores = np.asarray(columns[0].drop_null())
                 if np.isnan(scores).any() or len(columns[0]) != len(batch.table):
-                    raise Finding("a score is no number, or not one for each point")
+                    raise Finding("a score is not a number, or there is not one for each point")
                 table = batch.table
                 for field, values in zip(scorer.arrow_fields(), columns):
                     table = table.append_column(field, [values])
@@ -434,7 +434,7 @@ class _Socket:
 
 
 def _answering(answers):
-    """A pool of connections on which these answers come, one for each request, and the last one for ever."""
+    """A pool of connections that gives these answers, one for each request, and then always the last one."""
 
     class Answering(transport_module._HTTPConnection):
         def _new_conn(self):

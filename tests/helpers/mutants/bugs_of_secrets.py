@@ -61,11 +61,11 @@ BUGS = [
     ),
     PlantedBug(
         name="pickled secret",
-        summary="A keyed model can be pickled without a word, as job queues and caches do.",
+        summary="A keyed model can be pickled without permission, as job queues and caches do.",
         function="_may_travel",
         old="default=False",
         new="default=True",
-        caught_by=f"{COUNT_KINDS}::test_a_dense_model_pickles_and_a_keyed_one_needs_a_word",
+        caught_by=f"{COUNT_KINDS}::test_a_dense_model_pickles_and_a_keyed_one_needs_secrets_may_travel",
     ),
     PlantedBug(
         name="secrets in a repr",
@@ -92,6 +92,6 @@ BUGS = [
         function="PartitionedDetector._arguments_of",
         old="LEAKED in model.guarantee.voided_by",
         new="False",
-        caught_by="tests/detectors/test_as_in_paper.py::test_a_twin_keeps_the_confession_for_a_private_fit_with_its_bounds",
+        caught_by="tests/detectors/test_as_in_paper.py::test_a_fit_with_a_twins_bounds_states_that_it_is_not_private",
     ),
 ]

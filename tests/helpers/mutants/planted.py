@@ -36,7 +36,7 @@ class Verdict(StrEnum):
     CAUGHT = "caught"
     SURVIVED = "survived"
     BROKEN = "broken"
-    """The test could not be run to its end, or ended with an error that is no assertion of its own: that proves nothing."""
+    """The test could not be run to its end, or its error was not one of its own assertions: that proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Found:
 class Copy:
     """A copy of the package in a folder of its own, in which bugs are planted one after the other.
 
-    Compiled code comes with it: numba keeps that in a folder named by the path of the source, so the name is made anew.
+    Compiled code comes with it: numba keeps that in a folder named by the path of the source, so the name is computed again.
     """
 
     def __init__(self, folder: Path) -> None:

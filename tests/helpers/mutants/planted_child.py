@@ -26,7 +26,7 @@ def raised_in(error):
 
 
 def is_of_a_test(error):
-    """Whether a test said no. An assertion of the package itself is no test."""
+    """Whether a test failed by its own assertion. An assertion in the package does not count."""
     of_tests = isinstance(error, AssertionError | pytest.fail.Exception)
     return of_tests and not Path(raised_in(error)).is_relative_to(os.environ[SOURCE])
 

@@ -103,7 +103,7 @@ def _replaced(given: nw.Expr, known: dict[Any, float], default: float) -> nw.Exp
 
 
 def _numbers_of(category: Category) -> dict[Any, int]:
-    """The numbers that are levels: of levels that are text, those which some number is known by."""
+    """The numbers that are levels. A level that is text counts if it is how a number is written as a level."""
     found = {}
     for code, level in enumerate(category.levels):
         try:

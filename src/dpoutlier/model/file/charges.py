@@ -16,7 +16,7 @@ __all__ = ["check_charges", "check_epsilon"]
 
 
 def check_charges(model: Model) -> None:
-    """What was charged must be what is promised, to the last digit."""
+    """Check that the charges are what the guarantee promises, to the last digit."""
     histogram = model.score_histogram
     paid = {charge.purpose: charge.mechanism for charge in model.charges}
     if model.merged is None:
@@ -39,7 +39,7 @@ def check_charges(model: Model) -> None:
 
 
 def _check_merged(model: Model, merged: Merged) -> None:
-    """Each part as if it stood alone; then what they promise together."""
+    """Check each part as if it stood alone, then what the parts promise together."""
     for part in merged.parts:
         check_epsilon(part.epsilon)
         own = replace(model.guarantee, epsilon=part.epsilon)

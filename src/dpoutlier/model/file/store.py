@@ -49,7 +49,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
 
 
 def try_target(path: Path) -> None:
-    """Write as much as a dense model may take to where the model will be, and remove it: a fit spends before it writes."""
+    """Check the disk before a fit spends epsilon: write as many bytes as a dense model may take, and remove them."""
     for target in targets(path):
         try_output(target, MAX_DENSE_BYTES)
 
@@ -81,7 +81,7 @@ def _named(path: Path, *, publishable: bool) -> Path:
 
 
 def load_model(path: str | Path, *, secret: bool = False) -> Model:
-    """Read a model file. A secret one is opened only if ``secret=True`` says that this is known."""
+    """Read a model file. A secret one is opened only with ``secret=True``."""
     path = Path(path)
     if not path.exists():
         raise ModelFileError(f"{path} does not exist.")

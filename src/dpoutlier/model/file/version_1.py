@@ -139,7 +139,7 @@ def arrays_of(model: Model) -> Arrays:
 
 
 def _receipt_content(charged: Model | Part) -> dict[str, Any]:
-    """No key without a ledger."""
+    """Empty without a ledger: the manifest then has no such key."""
     return {} if charged.receipt is None else {"receipt": charged.receipt.to_json()}
 
 
