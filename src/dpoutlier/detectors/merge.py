@@ -121,7 +121,7 @@ def _check_alone(name: str, model: Model) -> None:
     if not model.publishable:
         raise SecretError(
             f"{name} is secret (see its privacy statement), and only publishable releases are merged: not keyed or seeded ones, "
-            "not those of float noise, of infinite epsilon or without privacy. Fit with counts='dense' and a finite epsilon."
+            "not those of infinite epsilon or without privacy. Fit with counts='dense' and a finite epsilon."
         )
     if model.guarantee.delta:
         raise InvalidParameterError(

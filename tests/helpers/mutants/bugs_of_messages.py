@@ -64,7 +64,7 @@ BUGS = [
         summary="The error with a fixed text is chained to the one that holds a value, and a traceback prints both.",
         function="in_silence",
         old="stopped = ...",
-        new="stopped = isinstance(error, RuntimeError) and 'interrupted' in str(error)\nif not stopped:\n    raise ReferenceDataError(UNREADABLE) from error",
+        new="stopped = str(error) == 'Query interrupted'\nif not stopped:\n    raise ReferenceDataError(UNREADABLE) from error",
         caught_by="tests/detectors/test_contract.py::test_a_frame_whose_column_breaks_fails_with_a_fixed_text",
         seen="OpenDP tells its users to ignore errors of Polars, since an error that depends on one value breaks the promise.",
         source="opendp/opendp#2580",
