@@ -1,1 +1,1 @@
-"""Noisy counts behind one interface: cells in, counts out. Dense, keyed and sparse; exact for the detectors without privacy."""
+"""Counts behind one interface: cells in, noisy counts out. Dense, sparse, keyed (secret); exact for detectors without privacy."""

@@ -1,1 +1,1 @@
-"""Tables in a query engine (Polars, DuckDB, Dask, Spark): the same positions and cells, computed where the rows are."""
+"""Tables in a query engine (Polars, DuckDB, Dask, Spark): positions and cells as in memory, computed where the rows are."""

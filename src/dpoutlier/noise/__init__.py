@@ -1,1 +1,1 @@
-"""How releases are randomised: exact laws of noise and choices, their random bytes, how they are drawn. No reference rows."""
+"""Exact laws of noise and of private choices, drawn from random bytes. Knows integers, and neither rows nor cells."""

@@ -1,1 +1,1 @@
-"""A model in, a table of terms and a query out, with which a database computes the same scores."""
+"""Scores inside a database: a model in, a table with a term for each cell and a query out."""
