@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,12 @@ class SparkEngine(ClusterEngine):
             raise InvalidParameterError(
                 "a Spark stream was passed, which has no end; fit on a frame, then score the stream."
             )
+
+    def schema(self, frame: Any, names: Sequence[str] | None = None) -> Mapping[str, Any]:
+        """Columns are renamed first, since Spark reads a dot in a name as a part of a column."""
+        plain = {f"x{j}": name for j, name in enumerate(frame.columns)}
+        chosen = [word for word, name in plain.items() if names is None or name in names]
+        return {plain[word]: dtype for word, dtype in super().schema(frame.toDF(*plain), chosen).items()}
 
     def plain(self, frame: Any, types: Mapping[str, Any]) -> tuple[nw.LazyFrame[Any], dict[str, Any]]:
         """Text loses its collation. Columns are renamed, since Spark reads a dot in a name as a part of a column."""
