@@ -42,7 +42,7 @@ BUGS = [
         summary="The bar shows bytes done and bytes in all besides their share, and by that about how many rows there are.",
         function="reading",
         old="_bar(...)",
-        new='_bar(text, BarColumn(), TaskProgressColumn(), "{task.completed} of {task.total} bytes")',
+        new='_bar(text, "{task.completed} of {task.total} bytes")',
         caught_by="tests/cli/test_commands.py::test_a_terminal_shows_the_share_of_bytes_read_in_each_pass",
     ),
     PlantedBug(
