@@ -128,7 +128,7 @@ BUGS = [
     PlantedBug(
         name="clients may time a keyed model",
         summary="What is served over a network answers by the quick way, whose time depends on counts and noise.",
-        function="_constant_time_model",
+        function="with_constant_time_counts",
         old="in_constant_time(model.counts)",
         new="model.counts",
         caught_by="tests/counts/test_constant_time.py::test_its_table_is_made_before_the_first_answer",
