@@ -21,7 +21,7 @@ from scipy import stats
 import pictures
 from chances import percent
 from command import AS_PROMISED, TOO_MUCH, Finding, main, print_table
-from dpoutlier import DPGridKNN
+from dpoutlier import DPGridKNN, FittedDetector
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.keyed import KeyedCounts
@@ -103,11 +103,11 @@ def pairs_of_counts(law):
     return found
 
 
-def detectors(pair, way, model, scoring):
+def detectors(pair, way, model):
     """Both models of a pair, made again each time, so that their place in memory does not decide."""
     if way == "dense":
-        return [scoring._with_model(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
-    both = [scoring._with_model(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
+        return [FittedDetector(replace(model, counts=DenseCounts(pair.noisy.copy()))) for _ in range(2)]
+    both = [FittedDetector(replace(model, counts=replace(counts))) for counts in (pair.empty, pair.full)]
     return both if way == "quick" else [with_constant_time_counts(one) for one in both]
 
 
@@ -115,11 +115,11 @@ def times(way, blocks, rng):
     """Nanoseconds per query: for each block, of a new pair of models, the mean of the fastest FASTEST of either's times."""
     with expected():
         fitted = DPGridKNN(0.25, features=(0, 1), bins=BINS, k=1, counts="keyed").fit(np.empty((0, 2)))
-    model, scoring = fitted.model_, fitted._only_scoring()
+    model = fitted.model_
     pairs, points = pairs_of_counts(model.counts.noise), rng.random((POINTS, 2))
     found, taken = np.empty((blocks, 2)), np.empty((2, REPEATS))
     for block in range(-3, blocks):
-        both = detectors(pairs[block % len(pairs)], way, model, scoring)
+        both = detectors(pairs[block % len(pairs)], way, model)
         order = rng.permutation(2)
         answers = [both[which].outlier_scores(points) for which in order]  # fills the caches
         assert (answers[0] == answers[1]).all()

@@ -379,7 +379,7 @@ def test_pairs_of_models_have_the_same_noisy_counts_and_opposite_exact_ones():
         assert (noisy_counts(pair.empty, ids) == pair.noisy).all()
         assert (noisy_counts(pair.full, ids) == pair.noisy).all()
         for way in timing.WAYS if number < 3 else ():
-            one, other = timing.detectors(pair, way, fitted.model_, fitted._only_scoring())
+            one, other = timing.detectors(pair, way, fitted.model_)
             assert one.model_ is not other.model_
             assert (one.walk(points).gathered == other.walk(points).gathered).all()
             assert (one.walk(points).visited == 1).all()

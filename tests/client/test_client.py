@@ -119,7 +119,6 @@ CALLS = {
     "decision_function": lambda model, X: model.decision_function(X),
     "predict": lambda model, X: model.predict(X),
     "outside_bounds": lambda model, X: model.outside_bounds(X),
-    "points": lambda model, X: model._points(X),
 }
 
 

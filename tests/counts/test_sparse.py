@@ -20,6 +20,7 @@ from dpoutlier.partitions.base import cell_ids
 from dpoutlier.trusted import release
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.release import release_dense, release_sparse, release_vector
+from noise_laws import log_probability
 from sparse_law import LAW, N_CELLS, RELEASES, TAU
 
 FALSE_ALARM = 1e-7
@@ -69,7 +70,7 @@ def p_of_cells(counts):
     statistic = freedom = 0
     for cell in range(N_CELLS):
         exact, most = OCCUPIED.get(cell, 0), 25
-        chances = [math.exp(LAW.log_probability(value - exact)) for value in range(TAU, most)]
+        chances = [math.exp(log_probability(LAW, value - exact)) for value in range(TAU, most)]
         chances = np.array([1 - LAW.at_least(TAU - exact), *chances, LAW.at_least(most - exact)])
         classes = np.where(counts[:, cell] == 0, 0, np.clip(counts[:, cell] - TAU + 1, 1, most - TAU + 1))
         found = pooled(np.bincount(classes, minlength=len(chances)), chances * len(counts))

@@ -31,6 +31,7 @@ from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.release import release_sparse
 from forging import at, rewritten
+from noise_laws import log_probability
 from sparse_law import LAW, TAU
 from strategies import coordinate, grids_with_points, rules
 
@@ -156,7 +157,7 @@ def test_the_ratio_of_neighbouring_releases_is_at_most_epsilon():
     """The law of one cell, listed or not and with which count, for counts of 0 to 5: as sharp as the bound of the theorem."""
 
     def law_of(exact):
-        listed = [LAW.log_probability(value - exact) for value in range(TAU, 40)]
+        listed = [log_probability(LAW, value - exact) for value in range(TAU, 40)]
         return np.array([math.log(1 - LAW.at_least(TAU - exact)), *listed, math.log(LAW.at_least(40 - exact))])
 
     ratios = [np.abs(law_of(exact + 1) - law_of(exact)).max() for exact in range(6)]

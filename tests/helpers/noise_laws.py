@@ -30,6 +30,12 @@ def law_of(epsilon):
     return DiscreteLaplace.costing(Cost(Fraction(epsilon)), Sensitivity(1))
 
 
+def log_probability(law, value):
+    """Logarithm of P(noise = value)."""
+    rate = float(law.rate)
+    return math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate)) - abs(value) * rate
+
+
 NOTHING = Counts(np.empty((0, 2), np.uint64), np.empty(0, np.int64))
 
 

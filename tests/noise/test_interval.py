@@ -17,6 +17,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.noise.interval import SLACK, SummedNoise, as_level
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
+from noise_laws import log_probability
 
 # A right interval passes each statistical test here, except with this probability. There are a dozen; seeds are fixed.
 FALSE_ALARM = 1e-8
@@ -83,7 +84,7 @@ def by_convolution(found):
     total = np.ones(1)
     for one in found.laws:
         reach = int(45 / one.rate) + 5
-        chances = np.array([math.exp(one.log_probability(z)) for z in range(-reach, reach + 1)])
+        chances = np.array([math.exp(log_probability(one, z)) for z in range(-reach, reach + 1)])
         for _ in range(found.n_each):
             total = np.convolve(total, chances)
     middle = len(total) // 2

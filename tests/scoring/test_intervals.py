@@ -148,7 +148,7 @@ def test_impossible_arguments_are_refused(arguments, message):
 
 
 def test_what_has_no_intervals_says_why():
-    with pytest.raises(InvalidParameterError, match="steps must be 0 for margins"):
+    with pytest.raises(InvalidParameterError, match="steps must be 0 for marginals"):
         DPMarginals(1, features=(0, 1)).fit(ROWS).count_intervals(CENTRES, steps=1)
     with pytest.raises(InvalidParameterError, match="small enough for a region"):
         DPGridKNN(1, features=(0, 1), bins=400).fit(np.zeros((3, 2))).count_intervals([[0, 0]], steps=1000)

@@ -20,14 +20,9 @@ from dpoutlier.counts.base import noisy_counts
 from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.model.model import Model
 
-__all__ = ["COUNTS", "FILE", "SCORES", "channels_of", "observe"]
+__all__ = ["COUNTS", "FILE", "SCORES", "observe"]
 
 COUNTS, SCORES, FILE = "counts", "scores", "file"
-
-
-def channels_of(configuration: Configuration) -> tuple[str, ...]:
-    """What can be seen of a fit: a secret file cannot."""
-    return (COUNTS, SCORES) if configuration.counts == "keyed" else (COUNTS, SCORES, FILE)
 
 
 def observe(

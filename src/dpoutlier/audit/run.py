@@ -15,7 +15,7 @@ from dpoutlier.audit.cases import EPSILONS_WITH_POWER, Case
 from dpoutlier.audit.confidence import attainable, attainable_by_guesses
 from dpoutlier.audit.events import PRACTICE, Seen, bound_epsilon
 from dpoutlier.audit.findings import Finding
-from dpoutlier.audit.many_runs import COUNTS, FILE, SCORES, channels_of, observe
+from dpoutlier.audit.many_runs import COUNTS, FILE, SCORES, observe
 from dpoutlier.audit.one_run import Guesses, bound_by_guesses, canaries_of, guess_coins
 from dpoutlier.audit.processes import processes, submitted
 from dpoutlier.audit.worlds import worlds_of
@@ -118,7 +118,7 @@ _canaries = lru_cache(maxsize=2)(canaries_of)
 
 
 def _tasks(number: int, case: Case, effort: Effort, seed: int | None) -> Iterator[_Task]:
-    channels = channels_of(case.many)
+    channels = (COUNTS, SCORES) if case.many.counts == "keyed" else (COUNTS, SCORES, FILE)  # a secret file is not seen
     runs, files = runs_for(case, effort)
     slow = 1.0 if effort.patient else _effort_of_a_fit(case)
     if slow > 1:

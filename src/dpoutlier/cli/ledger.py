@@ -108,13 +108,12 @@ def show(
     """
     from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
-    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
 
     each = None if plan is None else as_epsilon(plan)
     if plan is not None and each is None:
         raise parameter_error("--plan", "finite", plan)
-    opened = Ledger(path, anchor=anchor)
+    opened = _open(path, anchor)
     if as_json:
         import json  # noqa: PLC0415
 
@@ -139,9 +138,7 @@ def charge(
 
     Example: dpoutlier ledger charge budget.ledger --dataset patients --epsilon 0.5 --note "table 3 of the report of 2025"
     """
-    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-
-    opened = Ledger(path, anchor=anchor)
+    opened = _open(path, anchor)
     opened.charge(dataset, epsilon, note)
     _print_balances(opened)
 
@@ -168,9 +165,8 @@ def verify(
     """
     from dpoutlier.cli.anchor_changes import anchors_as_json, print_anchors  # noqa: PLC0415
     from dpoutlier.cli.paid import check_models  # noqa: PLC0415
-    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
-    opened = Ledger(path, anchor=anchor)
+    opened = _open(path, anchor)
     number, last = opened.verify(head=head)
     held, remarks = check_models(opened, models or [])
     known_by = [f"{held} model file{'' if held == 1 else 's'}"] if held else []
@@ -212,9 +208,7 @@ def anchor(
 
     Example: dpoutlier ledger anchor budget.ledger /mnt/new-disk/budget.anchor
     """
-    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
-
-    opened = Ledger(path, anchor=old)
+    opened = _open(path, old)
     opened.move_anchor(new, lost=lost)
     say(f"{path} has its anchor in {new} from now on.")
     _advise_on_anchor(path, new)
@@ -234,14 +228,19 @@ def export(
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
     from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.ledger.export import as_csv, as_json  # noqa: PLC0415
-    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
 
     ways = {".csv": as_csv, ".json": as_json}
     if output.suffix.lower() not in ways:
         raise parameter_error("--output", "a .csv or .json file", str(output))
-    content = ways[output.suffix.lower()](Ledger(path, anchor=anchor).entries())
+    content = ways[output.suffix.lower()](_open(path, anchor).entries())
     write_aside(output, lambda stream: stream.write(content), overwrite=force)
     say(f"Wrote {output}")
+
+
+def _open(path: Path, anchor: Path | None) -> "Ledger":
+    from dpoutlier.ledger.ledger import Ledger  # noqa: PLC0415
+
+    return Ledger(path, anchor=anchor)
 
 
 def _as_json(balance: "Balance", each: Any) -> dict[str, Any]:
@@ -299,58 +298,52 @@ def _advise_on_anchor(path: Path, anchor: Path | None) -> None:
 
 
 def _print_balances(opened: "Ledger", each: Any = None) -> None:
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
     from dpoutlier.ledger.budgets import number_text  # noqa: PLC0415
 
-    table = Table(title="Budgets", title_justify="left")
-    for name in ("data set", "epsilon", "spent", "left", "fits", "relation", "protects"):
-        right = name in {"epsilon", "spent", "left", "fits"}
-        table.add_column(name, justify="right" if right else "left", overflow="fold")
-    if each is not None:
-        table.add_column(f"fits of {number_text(each)} left", justify="right")
+    numbers = ["epsilon", "spent", "left", "fits"]
+    more = [] if each is None else [f"fits of {number_text(each)} left"]
+    rows = []
     for balance in opened.balances():
         budget = balance.budget
-        name = budget.dataset
-        fits = f"{balance.fits}" + (f" ({balance.unfinished} unfinished)" if balance.unfinished else "")
-        shown = [
-            name if budget.part_of is None else f"  {name}",
+        row = [
+            budget.dataset if budget.part_of is None else f"  {budget.dataset}",
             number_text(balance.total) if budget.part_of is None else f"of {budget.part_of}",
             number_text(balance.spent),
             number_text(balance.left, down=True),
-            fits,
+            f"{balance.fits}" + (f" ({balance.unfinished} unfinished)" if balance.unfinished else ""),
             budget.neighbours.value,
             budget.protects,
         ]
-        table.add_row(*map(Text, shown), *([] if each is None else [str(_fits_left(balance, each))]))
-    console().print(table)
+        rows.append(row if each is None else [*row, str(_fits_left(balance, each))])
+    _print_table("Budgets", ["data set", *numbers, "relation", "protects", *more], [*numbers, *more], rows)
 
 
 def _print_charges(opened: "Ledger") -> None:
+    rows = [
+        [
+            str(one["entry"]),
+            one["time"][:16].replace("T", " "),
+            one["dataset"],
+            one["epsilon"],
+            one["what"],
+            "unknown; counts as spent" if one["release"] is None else one["release"][:12],
+        ]
+        for one in _charges(opened)
+    ]
+    names = ["entry", "time", "data set", "epsilon", "what", "released"]
+    if rows:
+        _print_table("Charges", names, ["entry", "epsilon"], rows, wrap=False)
+
+
+def _print_table(title: str, names: list[str], right: list[str], rows: list[list[str]], *, wrap: bool = True) -> None:
+    """``right`` are columns of numbers, which may be folded if ``wrap``; the others may be always."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    charges = _charges(opened)
-    if not charges:
-        return
-    table = Table(title="Charges", title_justify="left")
-    for name in ("entry", "time", "data set", "epsilon", "what", "released"):
-        right = name in {"entry", "epsilon"}
-        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
-    for one in charges:
-        released = "unknown; counts as spent" if one["release"] is None else one["release"][:12]
-        table.add_row(
-            *map(
-                Text,
-                (
-                    str(one["entry"]),
-                    one["time"][:16].replace("T", " "),
-                    one["dataset"],
-                    one["epsilon"],
-                    one["what"],
-                    released,
-                ),
-            )
-        )
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        number = name in right
+        table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=number and not wrap)
+    for row in rows:
+        table.add_row(*map(Text, row))
     console().print(table)

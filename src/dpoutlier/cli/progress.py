@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
+    from rich.status import Status
 
 __all__ = ["console", "points_done", "reading", "say", "say_if_compiling", "share_done", "working"]
 
@@ -33,17 +34,16 @@ def say_if_compiling() -> None:
         console(stderr=True).print("First use: compiling, which takes about twenty seconds, once.", style="dim")
 
 
-@contextmanager
-def working(text: str) -> Iterator[None]:
+def working(text: str) -> Status:
     """A spinner. Its text never depends on reference rows."""
-    with console(stderr=True).status(text):
-        yield
+    return console(stderr=True).status(text)
 
 
-def _bar(*columns: str | ProgressColumn, **options: Any) -> Progress:
-    """A progress bar on standard error, if that is a terminal."""
-    from rich.progress import Progress  # noqa: PLC0415
+def _bar(text: str, *middle: str | ProgressColumn, **options: Any) -> Progress:
+    """A progress bar on standard error, if that is a terminal: the text, the share done, more columns and the time left."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn  # noqa: PLC0415
 
+    columns = (text, BarColumn(), TaskProgressColumn(), *middle, TimeRemainingColumn())
     return Progress(*columns, console=console(stderr=True), transient=True, disable=not sys.stderr.isatty(), **options)
 
 
@@ -53,9 +53,7 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 
     It shows no rows, not their number, and not the size of the files.
     """
-    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    with _bar(text, BarColumn(), TaskProgressColumn(), TimeRemainingColumn()) as bar:
+    with _bar(text) as bar:
         task, last = bar.add_task(text, total=None), 0
 
         def watch(done: int, total: int) -> None:
@@ -71,10 +69,7 @@ def reading(text: str) -> Iterator[Callable[[int, int], None]]:
 @contextmanager
 def points_done(text: str) -> Iterator[Callable[[int, float], None]]:
     """A bar with the time left: call with the number of points done, and with their share of all files."""
-    from rich.progress import BarColumn, TaskProgressColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    points = "{task.fields[points]:,} points"
-    with _bar(text, BarColumn(), TaskProgressColumn(), points, TimeRemainingColumn()) as bar:
+    with _bar(text, "{task.fields[points]:,} points") as bar:
         task = bar.add_task(text, total=1.0, points=0)
         yield lambda points, share: bar.update(task, completed=share, points=points)
 
@@ -85,17 +80,9 @@ def share_done() -> Iterator[Callable[[str, float, float], None]]:
 
     If standard error is not a terminal, it prints a line for each part of the work instead.
     """
-    from rich.progress import BarColumn, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import TimeElapsedColumn  # noqa: PLC0415
 
-    shown = (
-        "{task.description:<16}",
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        "left",
-        TimeRemainingColumn(),
-    )
-    with _bar(*shown, speed_estimate_period=300) as bar:
+    with _bar("{task.description:<16}", TimeElapsedColumn(), "left", speed_estimate_period=300) as bar:
         task, named = bar.add_task("", total=None), set()
 
         def watch(text: str, done: float, total: float) -> None:

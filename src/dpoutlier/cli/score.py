@@ -164,7 +164,7 @@ def _run(
         for _ in _scored_batches(source, scorer, features, top):
             pass
         return scored
-    schema = pa.schema([*source.schema, *scorer.arrow_fields()], source.schema.metadata)
+    schema = pa.schema([*source.schema, *scorer.fields()], source.schema.metadata)
     numbers = [name for j, name in enumerate(features) if domain.category(j) is None]
 
     def content(stream: IO[bytes]) -> None:
@@ -191,7 +191,7 @@ def _scored_batches(
                 parts.append(_batch_scores(source, scorer, chosen.slice(first, BATCH), batch.file, batch.first + first))
                 done = min(first + BATCH, len(table))
                 show(top.points + done, before + (after - before) * done / len(table))
-            for field, *values in zip(scorer.arrow_fields(), *parts, strict=True):
+            for field, *values in zip(scorer.fields(), *parts, strict=True):
                 table = table.append_column(field, pa.chunked_array(values, field.type))
             scores = table.column(scorer.score).to_numpy()
             top.add(table, np.asarray(scores, np.float64), batch.file, batch.first)
@@ -201,7 +201,7 @@ def _scored_batches(
 def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
     """The columns to add; an error says in which file, and what can be done here."""
     try:
-        return scorer.arrow(features, first)
+        return scorer.arrays(features, first)
     except PointsError as error:
         problem = (error.within(source.files[file]) if len(source.files) > 1 else error).problem
         remedy = UNSCORED if error.code == "missing-value" else error.remedy

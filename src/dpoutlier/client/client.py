@@ -257,9 +257,6 @@ class Client(ScoresPoints):
         """
         return self._retry_on_replaced_model(lambda served: served.predict(X))
 
-    def _points(self, X: Any) -> NDArray[np.float64]:
-        return self._served._points(X)
-
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Find points with a value outside the bounds.
 

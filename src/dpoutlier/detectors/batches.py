@@ -33,7 +33,10 @@ class ScoredBatch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BatchScorer:
-    """Scores a batch of points: a table of the features, in the order of the fit."""
+    """Scores a batch of points: a table of the features, in the order of the fit.
+
+    With ``features`` it can add its columns to a frame of an engine: ``engines.base.AddedColumns``.
+    """
 
     detector: ScoresPoints
     score: str
@@ -41,6 +44,8 @@ class BatchScorer:
     prediction: str | None
     nulls: bool
     """Whether a point with a missing value gets no score; otherwise it is an error."""
+    features: list[Any] = field(default_factory=list)
+    """The columns of a frame that are features."""
     token: str = field(default_factory=lambda: uuid4().hex)
 
     @property
@@ -93,7 +98,7 @@ class BatchScorer:
                 missing |= np.isnan(column)
         return ~missing if missing.any() else None
 
-    def arrow(self, features: Any, first: int | None = None, *, whole: bool = False) -> list[Any]:
+    def arrays(self, features: Any, first: int | None = None, *, whole: bool = False) -> list[Any]:
         """The columns to add, as Arrow arrays."""
         import pyarrow as pa  # noqa: PLC0415 - slow to import, and only needed here
 
@@ -101,12 +106,27 @@ class BatchScorer:
         absent = None if scored.known is None else ~scored.known
         return [pa.array(values, mask=absent) for values in scored.columns.values()]
 
-    def arrow_fields(self) -> list[Any]:
+    def fields(self) -> list[Any]:
         """Names and types of the columns to add."""
         import pyarrow as pa  # noqa: PLC0415
 
         types = ((self.score, pa.float64()), (self.outside, pa.bool_()), (self.prediction, pa.int64()))
         return [pa.field(name, kind) for name, kind in types if name is not None]
+
+    def pandas(self, frame: Any, *, whole: bool = False) -> Any:
+        """A pandas frame with the added columns.
+
+        Where there may be no score, its column holds NaN, and the others have pandas' types that know a missing value.
+        """
+        import pandas as pd  # noqa: PLC0415 - there is a frame of it
+
+        scored = self(frame[self.features], 0 if whole else None, whole=whole)
+        added = {name: pd.Series(values, frame.index) for name, values in scored.columns.items()}
+        if self.nulls:
+            for name in self.names[1:]:
+                column = added[name].astype("boolean" if name == self.outside else "Int64")
+                added[name] = column if scored.known is None else column.mask(~scored.known)
+        return pd.concat([frame, pd.DataFrame(added, frame.index)], axis=1)
 
     def __dask_tokenize__(self) -> str:
         """A name for Dask, which would otherwise hash the whole model."""

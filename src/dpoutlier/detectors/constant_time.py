@@ -8,7 +8,6 @@ from dpoutlier.counts.constant_time import ConstantTimeCounts, in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import SecretError
-from dpoutlier.model.model import Model
 
 __all__ = ["with_constant_time_counts"]
 
@@ -38,13 +37,9 @@ def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     model = detector._fitted_model()
     if model.publishable or isinstance(model.counts, ConstantTimeCounts):
         return detector
-    return detector._with_model(_constant_time_model(model))
-
-
-def _constant_time_model(model: Model) -> Model:
     if not model.guarantee.private or not isinstance(model.counts, KeyedCounts):
         raise SecretError(
             "this model promises nothing (see its privacy statement), so no answer of it can be given to clients. Fit with a "
             "finite epsilon, and without anything unsafe."
         )
-    return replace(model, counts=in_constant_time(model.counts))
+    return FittedDetector(replace(model, counts=in_constant_time(model.counts)), detector.n_jobs)

@@ -23,7 +23,6 @@ from dpoutlier.scoring.intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
 from dpoutlier.scoring.threads import thread_count
-from dpoutlier.sql.export import export_scores
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions, Rows
 
@@ -161,6 +160,8 @@ class HoldsModel(ScoresPoints):
         >>> [score for (score,) in scored] == detector.outlier_scores(points).tolist()
         True
         """
+        from dpoutlier.sql.export import export_scores  # noqa: PLC0415 - it imports pyarrow, which is slow
+
         self._check_fitted()
         to = None if sql is None else Path(sql)
         return export_scores(self.model_, Path(path), to, table=table, overwrite=overwrite, secret=secret)
@@ -426,10 +427,6 @@ class FittedDetector(WalksCells):
     def __dir__(self) -> list[str]:
         walks = isinstance(self.model_.scorer, NearestCells)
         return [name for name in self._usable_names() if name != "walk" or walks]
-
-    def _with_model(self, model: Model) -> FittedDetector:
-        """The same detector with another model, as one whose counts are held in another way."""
-        return FittedDetector(model, self.n_jobs)
 
     def _estimator_like(self) -> Any:
         return self.estimator()

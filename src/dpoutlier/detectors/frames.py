@@ -6,7 +6,7 @@ Everywhere it is the same kernel that scores, so equal rows have equal scores to
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from dpoutlier._validate import one_of, parameter_error
@@ -20,27 +20,6 @@ __all__ = ["ADDED", "batch_scorer", "feature_columns", "score_frame"]
 
 ADDED = ("outlier_score", "outside_bounds", "prediction")
 """What scoring adds to a table; the last only where there is a threshold."""
-
-
-@dataclass(frozen=True, eq=False)
-class _ScoreColumns:
-    """The columns that scoring adds to a frame of an engine: ``engines.base.AddedColumns``."""
-
-    scorer: BatchScorer
-    features: list[Any]
-
-    @property
-    def names(self) -> list[str]:
-        return self.scorer.names
-
-    def fields(self) -> list[Any]:
-        return self.scorer.arrow_fields()
-
-    def arrays(self, features: Any) -> list[Any]:
-        return self.scorer.arrow(features)
-
-    def pandas(self, frame: Any) -> Any:
-        return _add_to_pandas(frame, self.scorer, self.features)
 
 
 def batch_scorer(
@@ -75,7 +54,7 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
         return _in_memory(frame, scorer)
     features = feature_columns(engine.column_names(frame), scorer, ignores_case=engine.ignores_case)
     convert.check_types(engine.schema(frame, features).items())
-    return engine.with_columns(frame, _ScoreColumns(scorer, features))
+    return engine.with_columns(frame, replace(scorer, features=features))
 
 
 def feature_columns(
@@ -121,30 +100,17 @@ def _in_memory(frame: Any, scorer: BatchScorer) -> Any:
     given: Any = nw.from_native(frame)
     convert.check_types(given[:0].select(nw.col(*features)).collect_schema().items())
     if nw.dependencies.is_pandas_dataframe(frame):
-        return _add_to_pandas(frame, scorer, features, whole=True)
+        return replace(scorer, features=features).pandas(frame, whole=True)
     chosen = nw.to_native(nw.from_native(frame, eager_only=True).select(nw.col(*features)))
     if nw.dependencies.is_pyarrow_table(frame):
-        for field, values in zip(scorer.arrow_fields(), scorer.arrow(chosen, 0, whole=True), strict=True):
+        for field, values in zip(scorer.fields(), scorer.arrays(chosen, 0, whole=True), strict=True):
             frame = frame.append_column(field, [values])
         return frame
     if nw.dependencies.is_polars_dataframe(frame):
         import polars as pl  # noqa: PLC0415 - there is a frame of it
 
-        added = zip(scorer.names, scorer.arrow(chosen, 0, whole=True), strict=True)
+        added = zip(scorer.names, scorer.arrays(chosen, 0, whole=True), strict=True)
         return frame.with_columns(pl.Series(name, values) for name, values in added)
     raise TypeError(
         f"a frame of {type(frame).__module__} is not supported; supported: pandas, Polars and Arrow. Convert it to one of them."
     )
-
-
-def _add_to_pandas(frame: Any, scorer: BatchScorer, features: list[Any], *, whole: bool = False) -> Any:
-    """Where there may be no score, its column holds NaN, and the others have pandas' types that know a missing value."""
-    import pandas as pd  # noqa: PLC0415 - there is a frame of it
-
-    scored = scorer(frame[features], 0 if whole else None, whole=whole)
-    added = {name: pd.Series(values, frame.index) for name, values in scored.columns.items()}
-    if scorer.nulls:
-        for name in scorer.names[1:]:
-            column = added[name].astype("boolean" if name == scorer.outside else "Int64")
-            added[name] = column if scored.known is None else column.mask(~scored.known)
-    return pd.concat([frame, pd.DataFrame(added, frame.index)], axis=1)

@@ -89,11 +89,6 @@ class ScoresPoints(ABC):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _points(self, X: Any) -> NDArray[np.float64]:
-        """Points as an array of shape (n, n_features), checked against the fit; level i of a category is ``i + 1/2``."""
-        X = self._features_of(X)
-        return convert.points_array(X, self._check_points(X))
-
     def outlier_scores(self, X: Any) -> NDArray[np.float64]:
         """Score each point: a larger score means more outlying.
 
@@ -313,7 +308,8 @@ class ScoresPoints(ABC):
             If the points do not fit the model: see ``outlier_scores``.
         """
         X = self._features_of(X)
-        return self._check_points(X).outside(self._points(X).T)
+        domain = self._check_points(X)
+        return domain.outside(convert.points_array(X, domain).T)
 
     def score_one(self, point: Mapping[Any, Any]) -> float:
         """Score one point, for streams.

@@ -53,7 +53,6 @@ class Outlook:
     judged: bool
     """Whether enough rows were simulated to tell: fewer rows at a larger epsilon fill a fine grid less."""
     auroc: float
-    spread: float
     control: float
     """AUROC of the same detector fitted on no rows."""
 
@@ -185,7 +184,7 @@ class _Maker:
             fits = self.fits(which, epsilon)
         except TooManyCellsError:
             return None
-        models, aurocs = [fitted.model_ for fitted in fits], self.aurocs(fits)
+        models = [fitted.model_ for fitted in fits]
         count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
         paid = next(charge for charge in models[0].charges if charge.purpose == Purpose.COUNTS)
         share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
@@ -197,8 +196,7 @@ class _Maker:
             noise=paid.sensitivity.l1 / (epsilon * share),
             expected=count * self.factor,
             judged=self.factor == 1 or count >= MIN_COUNT,
-            auroc=float(np.mean(aurocs)),
-            spread=float(np.std(aurocs)),
+            auroc=float(np.mean(self.aurocs(fits))),
             control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
         )
 

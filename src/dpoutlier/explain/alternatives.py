@@ -58,15 +58,11 @@ def nearest_alternative(
     wanted = target if reached else least
     first = min((i for i, score in enumerate(moved) if score <= wanted), key=lambda i: (far[i], moved[i], i))
     last = first
-    while not axis.unordered and last + 1 < len(parts) and _goes_on(parts[last + 1], moved[last + 1], target):
+    while not axis.unordered and last + 1 < len(parts) and not parts[last + 1].missing and moved[last + 1] <= target:
         last += 1
     while not axis.unordered and first > 0 and not parts[first].missing and moved[first - 1] <= target:
         first -= 1
     return Alternative(Segment(parts[first].low, parts[last].high, parts[first].missing), max(moved[first : last + 1]))
-
-
-def _goes_on(following: Segment, score: float, target: float) -> bool:
-    return not following.missing and score <= target
 
 
 def _distance(p: int, part: Segment, axis: Axis) -> Fraction:

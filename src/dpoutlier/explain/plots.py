@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,12 +126,8 @@ def explanation_figure(
         below,
     )
     kind = path.suffix.lower().removeprefix(".")
-    return write_aside(path, lambda stream: _save_whole(figure, stream, kind), overwrite=True)
-
-
-def _save_whole(figure: Figure, stream: Any, kind: str) -> None:
-    """Save the figure as wide as its longest words."""
-    figure.savefig(stream, format=kind, dpi=130, bbox_inches="tight")
+    save = partial(figure.savefig, format=kind, dpi=130, bbox_inches="tight")  # as wide as its longest words
+    return write_aside(path, save, overwrite=True)
 
 
 def _extent(domain: Any) -> tuple[float, float, float, float]:

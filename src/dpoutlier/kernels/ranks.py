@@ -88,20 +88,9 @@ def new_ranks(grid: GridArrays, max_depth: int, max_cells: int) -> Ranks:
         within = grid.cells[j] if jumps else min(grid.bins[j], 2 * max_depth + 1)
         first[j + 1] = first[j] + min(within, max_cells + 2) + 1
     room = first[features]
-    return Ranks(
-        first,
-        np.empty(features, np.int64),
-        np.empty(features, np.int64),
-        np.empty(features, np.int64),
-        np.empty(features, np.int64),
-        np.empty(features, np.bool_),
-        np.empty(features, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.uint64),
-        np.empty(room, np.uint64),
-    )
+    of_features, of_ranks = 4 * ["int64"] + ["bool", "int64"], 3 * ["int64"] + 2 * ["uint64"]
+    buffers = [np.empty(features, kind) for kind in of_features] + [np.empty(room, kind) for kind in of_ranks]
+    return Ranks(first, *buffers)
 
 
 @inlined

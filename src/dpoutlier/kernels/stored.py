@@ -44,18 +44,10 @@ class StoredBuffers(NamedTuple):
 def new_stored_buffers(cells: StoredCells, grid: GridArrays, rule: Rule) -> StoredBuffers:
     room, bins = min(4 * rule.k + 256, cells.count.shape[0] + 1), cells.bins.shape[0]
     last_matters = not rule.weighted and not rule.outlying
-    return StoredBuffers(
-        np.empty(bins, np.int64),
-        np.empty(bins, np.int64),
-        np.empty(bins, np.int64),
-        np.empty(BLOCK, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(grid.bins.shape[0], np.int64),
-        new_cost_table(grid, rule.max_depth if last_matters else 0),
-    )
+    sizes = 3 * [bins] + [BLOCK] + 4 * [room] + [grid.bins.shape[0]]
+    buffers = [np.empty(size, np.int64) for size in sizes]
+    buffers.append(new_cost_table(grid, rule.max_depth if last_matters else 0))
+    return StoredBuffers(*buffers)
 
 
 @kernel

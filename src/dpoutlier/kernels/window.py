@@ -57,19 +57,8 @@ def new_window(room: int) -> Window:
 
 def new_path(ranks: Ranks) -> Path:
     levels = ranks.number.shape[0] + 1
-    path = Path(
-        np.zeros(3, np.uint64),
-        np.zeros(levels, np.int64),
-        np.zeros(levels, np.int64),
-        np.zeros(levels, np.int64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.uint64),
-        np.zeros(levels, np.int64),
-    )
+    kinds = 3 * ["int64"] + 6 * ["uint64"] + ["int64"]
+    path = Path(np.zeros(3, np.uint64), *(np.zeros(levels, kind) for kind in kinds))
     for j in range(1, levels):
         path.begin[j] = ranks.first[j - 1] + 1
     return path

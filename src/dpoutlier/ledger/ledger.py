@@ -550,17 +550,7 @@ class Ledger:
             book = Book.of(appending.entries)
             cost = cost_of(guarantee, book.budget(dataset))
             book.check_covers(dataset, cost)
-            entry = appending.add(
-                {
-                    "kind": "reserve",
-                    "dataset": dataset,
-                    "epsilon": str(cost),
-                    "what": _described(detector, guarantee),
-                    "outside": False,
-                    "nonce": secrets.token_hex(16),  # so that the hash in a model reveals nothing else
-                    "time": _now(),
-                }
-            )
+            entry = _add_charge(appending, dataset, cost, _described(detector, guarantee), outside=False)
             receipt = self.tried = Receipt(book.ledger, dataset, entry.number, entry.hash)
         self.receipt = receipt
         return receipt
@@ -636,17 +626,7 @@ class Ledger:
                     "because only for dpoutlier's own noise is it known that one person more or less costs half. Charge "
                     f"{budget.part_of!r} instead."
                 )
-            entry = appending.add(
-                {
-                    "kind": "reserve",
-                    "dataset": dataset,
-                    "epsilon": str(rounded_up(cost)),
-                    "what": note,
-                    "outside": True,
-                    "nonce": secrets.token_hex(16),
-                    "time": _now(),
-                }
-            )
+            entry = _add_charge(appending, dataset, rounded_up(cost), note, outside=True)
             appending.add({"kind": "commit", "reservation": entry.number, "release": OUTSIDE})
 
     def move_anchor(self, anchor: str | Path, *, lost: bool = False) -> None:
@@ -715,6 +695,12 @@ class Ledger:
                 try_anchor(Path(named), last.number)
         if named is not None:
             update_anchor(Path(named), last)
+
+
+def _add_charge(appending: Appending, dataset: str, cost: Fraction, what: str, *, outside: bool) -> Entry:
+    nonce = secrets.token_hex(16)  # so that the hash in a model reveals nothing else
+    content = {"kind": "reserve", "dataset": dataset, "epsilon": str(cost), "what": what, "outside": outside}
+    return appending.add({**content, "nonce": nonce, "time": _now()})
 
 
 def _change_anchor(appending: Appending, new: str, *, lost: bool = False, override: bool = False) -> None:

@@ -225,7 +225,8 @@ def privacy_statement(model: Model) -> PrivacyStatement:
         if isinstance(counts, SparseCounts):
             remarks.append(_sparse(partition.n_cells, counts.tau, charges))
         if guarantee.person is not None:
-            remarks.append(_capped(m, guarantee.person))
+            rows, were = ("1 row", "was") if m == 1 else (f"{m} rows", "were")
+            remarks.append(CAPPED.format(m=rows, were=were, person=guarantee.person))
         elif m > 1:
             remarks.append(DECLARED_CAP.format(m=m))
     if merged is not None:
@@ -260,10 +261,6 @@ def _unit(guarantee: Guarantee, merged: Merged | None) -> str:
     if m == 1 and guarantee.person is None:
         return "one row"
     return f"one person, with at most {rows}" + (", all of them in one part" if merged is not None else "")
-
-
-def _capped(m: int, person: str) -> str:
-    return CAPPED.format(m="1 row" if m == 1 else f"{m} rows", were="was" if m == 1 else "were", person=person)
 
 
 def _mechanism(charges: tuple[Charge, ...]) -> str:

@@ -124,15 +124,6 @@ class DiscreteLaplace(PureMechanism):
 
     # The law -------------------------------------------------------------------------------------------------------------
 
-    def log_probability(self, value: int) -> float:
-        """Logarithm of P(noise = value).
-
-        >>> round(sum(math.exp(DiscreteLaplace(Fraction(1)).log_probability(z)) for z in range(-50, 51)), 12)
-        1.0
-        """
-        rate = float(self.rate)
-        return math.log(-math.expm1(-rate)) - math.log1p(math.exp(-rate)) - abs(value) * rate
-
     def at_least(self, value: int) -> float:
         """P(noise >= value)."""
         a = math.exp(-float(self.rate))

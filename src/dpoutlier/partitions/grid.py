@@ -19,7 +19,7 @@ from dpoutlier.kernels.cells import home_cells
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.tally import tally_dense
 from dpoutlier.partitions.base import MAX_CELLS, Binned, CellIds, absent_positions
-from dpoutlier.partitions.members import Member
+from dpoutlier.partitions.members import Member, strides_of
 
 __all__ = ["Grid", "bins_by_rule"]
 
@@ -59,7 +59,7 @@ class Grid(Binned):
     @property
     def strides(self) -> list[int]:
         """What one cell more of each feature adds to a cell's number."""
-        return list(accumulate(self.sizes[:0:-1], mul, initial=1))[::-1]
+        return strides_of(self.sizes)
 
     @property
     def unit(self) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpoutlier.features.axes import MISSING, Axis
 from dpoutlier.features.lattice import POSITIONS, first_position
 from dpoutlier.kernels.siphash import stream_of_words
-from dpoutlier.partitions.members import CutAxis, Digit, Member, numbered
+from dpoutlier.partitions.members import CutAxis, Digit, Member, numbered, strides_of
 
 __all__ = ["LEVELS_PER_FEATURE", "grow"]
 
@@ -75,7 +75,7 @@ def _tree(
     own = {i: _cells(key, t, i, axes[j], levels.count(i)) for i, j in enumerate(hand) if i in levels or axes[j].missing}
     places = levels if by_level else list(own)
     sizes = [2 if by_level else own[i].size for i in places]
-    strides = _strides(sizes)
+    strides = strides_of(sizes)
     made = []
     for i, cells in own.items():
         digits = [digit for place, *digit in zip(places, sizes, strides, strict=True) if place == i]
@@ -94,14 +94,6 @@ def _levels(key: NDArray[np.uint64], tree: int, depth: int, most: list[int]) -> 
     for turn in range(LEVELS_PER_FEATURE):
         levels += [i for i in _order(key, tree, ORDER + turn, len(most)).tolist() if most[i] > turn]
     return levels[:depth]
-
-
-def _strides(sizes: list[int]) -> list[int]:
-    """What one step of each digit is worth, the first digit most significant."""
-    strides = [1]
-    for size in reversed(sizes[1:]):
-        strides.insert(0, strides[0] * size)
-    return strides[: len(sizes)]
 
 
 def _adds(digits: list[list[int]]) -> tuple[int, ...]:

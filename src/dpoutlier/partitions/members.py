@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import accumulate
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.leaves import LeafArrays
 
-__all__ = ["MAX_MEMBER_CELLS", "CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered"]
+__all__ = ["MAX_MEMBER_CELLS", "CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered", "strides_of"]
 
 MAX_MEMBER_CELLS = 2**22
 """Largest number of cells of all members together: scores hold a term for each cell."""
@@ -144,3 +145,12 @@ def kernel_arrays(members: Sequence[Member]) -> LeafArrays:
 def _starts(sizes: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Where each of several parts starts, and where the last one ends."""
     return np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
+def strides_of(sizes: Sequence[int]) -> list[int]:
+    """What one step of each digit adds to a number whose first digit is the most significant one.
+
+    >>> strides_of([10, 10, 2])
+    [20, 2, 1]
+    """
+    return list(accumulate(sizes[:0:-1], mul, initial=1))[::-1][: len(sizes)]

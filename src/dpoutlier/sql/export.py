@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from dpoutlier._atomic import check_output, write_aside
 from dpoutlier._validate import parameter_error
@@ -15,9 +16,6 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.release import release_of
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.sql.query import check_names, score_query
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["export_scores"]
 
@@ -42,15 +40,9 @@ def export_scores(
     query = score_query(model, str(path), table)
     mode = 0o644 if model.publishable else 0o600
     made = _table(model, scorer)
-
-    def write(stream: IO[bytes]) -> None:
-        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and only needed here
-
-        pq.write_table(made, stream)
-
-    write_aside(path, write, overwrite=overwrite, mode=mode)
+    write_aside(path, lambda stream: pq.write_table(made, stream), overwrite=overwrite, mode=mode)
     if sql is not None:
-        write_aside(sql, lambda stream: _put(stream, f"{query};\n"), overwrite=overwrite, mode=mode)
+        write_aside(sql, lambda stream: stream.write(f"{query};\n".encode()), overwrite=overwrite, mode=mode)
     return query
 
 
@@ -65,8 +57,6 @@ def _check_outputs(path: Path, sql: Path | None, *, overwrite: bool) -> None:
 
 
 def _table(model: Model, scorer: LogCounts) -> pa.Table:
-    import pyarrow as pa  # noqa: PLC0415
-
     members = model.partition.members
     terms = scorer.terms(model.partition, model.counts)
     numbers = np.repeat(np.arange(len(members), dtype=np.int32), [member.n_cells for member in members])
@@ -87,7 +77,3 @@ def _about(model: Model, n_members: int) -> dict[str, object]:
         "publishable": model.publishable,
         "statement": statement,
     }
-
-
-def _put(stream: IO[bytes], text: str) -> None:
-    stream.write(text.encode())

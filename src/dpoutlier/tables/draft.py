@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from dpoutlier._validate import one_of, parameter_error
@@ -17,9 +19,6 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.category import DATE, LONGEST_LEVEL, NUMBER, text_of
 from dpoutlier.features.domain import LONGEST_NAME, check_range
 from dpoutlier.tables import convert
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["Drafted", "draft", "drafted", "to_toml"]
 
@@ -106,8 +105,6 @@ def draft(table: pa.Table | pa.Schema, source: str = "a table", *, missing: str 
     --------
     drafted : The same as data, column by column.
     """
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-
     return to_toml(drafted(table, missing=missing), source, from_schema=isinstance(table, pa.Schema))
 
 
@@ -132,8 +129,6 @@ def drafted(table: pa.Table | pa.Schema, *, missing: str = "seen") -> list[Draft
     >>> [line.entry for line in drafted(pa.table({"age": [18.5, 42.0, 90.1], "ill": [True, False, None]}))]
     ['[10, 100]', '{levels = [false, true], other = false, missing = "cell"}']
     """
-    import pyarrow as pa  # noqa: PLC0415
-
     one_of(("seen", "all", "none"), missing=missing)
     if not isinstance(table, pa.Table | pa.Schema):
         raise parameter_error("table", "a pyarrow.Table or pyarrow.Schema", type(table).__name__)
@@ -170,8 +165,6 @@ def _template(name: str, kind: pa.DataType, missing: str) -> Drafted:
 
 
 def _kind(kind: pa.DataType) -> str:
-    import pyarrow as pa  # noqa: PLC0415
-
     of = pa.types
     if of.is_dictionary(kind):
         return _kind(kind.value_type)
@@ -193,8 +186,6 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _column(name: str, column: pa.ChunkedArray, missing: str) -> Drafted:
-    import pyarrow as pa  # noqa: PLC0415
-
     kind = _kind(column.type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -218,9 +209,6 @@ def _column(name: str, column: pa.ChunkedArray, missing: str) -> Drafted:
 
 def _texts(column: pa.ChunkedArray) -> tuple[Counter[str], int]:
     """How often each text is there, as the fit will know it, and how many are missing."""
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.compute as pc  # noqa: PLC0415
-
     encoded = pc.value_counts(column.cast(pa.large_binary()))
     found, gaps = Counter[str](), 0
     for value, count in zip(encoded.field(0).to_pylist(), encoded.field(1).to_pylist(), strict=True):

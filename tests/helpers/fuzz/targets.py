@@ -228,15 +228,15 @@ def _scored(path, detector, missing):
     with reading(path):
         source = Points([path], domain)
         features = feature_columns(list(source.schema.names), scorer, where=str(path))
-        schema = pa.schema([*source.schema, *scorer.arrow_fields()])
+        schema = pa.schema([*source.schema, *scorer.fields()])
         with points_writer(io.BytesIO(), ".csv", schema, []) as write:
             for batch in source:
-                columns = scorer.arrow(batch.table.select(features), batch.first)
+                columns = scorer.arrays(batch.table.select(features), batch.first)
                 scores = np.asarray(columns[0].drop_null())
                 if np.isnan(scores).any() or len(columns[0]) != len(batch.table):
                     raise Finding("a score is not a number, or there is not one for each point")
                 table = batch.table
-                for field, values in zip(scorer.arrow_fields(), columns):
+                for field, values in zip(scorer.fields(), columns):
                     table = table.append_column(field, [values])
                 write(table)
                 rows += len(batch.table)
@@ -379,7 +379,7 @@ def _check_scores(content, body, kind, detector, *, nulls):
     if len(table) != len(scores):
         raise Finding("the answer has not as many scores as there are points")
     if len(table):
-        scores_here = batch_scorer(detector, missing="null").arrow(table.rename_columns(list(domain.labels)))[0]
+        scores_here = batch_scorer(detector, missing="null").arrays(table.rename_columns(list(domain.labels)))[0]
         wanted = np.array(scores_here.fill_null(math.nan))
         if not np.array_equal(wanted, np.array(scores), equal_nan=True):
             raise Finding("the server's scores are not the library's")

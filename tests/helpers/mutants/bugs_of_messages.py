@@ -42,7 +42,7 @@ BUGS = [
         summary="The bar shows bytes done and bytes in all besides their share, and by that about how many rows there are.",
         function="reading",
         old="_bar(...)",
-        new='_bar(text, BarColumn(), TaskProgressColumn(), "{task.completed} of {task.total} bytes")',
+        new='_bar(text, "{task.completed} of {task.total} bytes")',
         caught_by="tests/cli/test_commands.py::test_a_terminal_shows_the_share_of_bytes_read_in_each_pass",
     ),
     PlantedBug(
@@ -128,7 +128,7 @@ BUGS = [
     PlantedBug(
         name="clients may time a keyed model",
         summary="What is served over a network answers by the quick way, whose time depends on counts and noise.",
-        function="_constant_time_model",
+        function="with_constant_time_counts",
         old="in_constant_time(model.counts)",
         new="model.counts",
         caught_by="tests/counts/test_constant_time.py::test_its_table_is_made_before_the_first_answer",

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.engines.expressions.positions import floor, position, total
-from dpoutlier.features.axes import MISSING, Axis, each_axis
+from dpoutlier.features.axes import MISSING, each_axis
 from dpoutlier.features.lattice import first_position
 from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.members import CutAxis, EvenAxis, Member
+from dpoutlier.partitions.members import CutAxis, EvenAxis, Member, strides_of
 
 __all__ = ["GridWords", "cells_of", "word"]
 
@@ -63,8 +63,7 @@ class GridWords:
         return total(terms)
 
     def _strides(self, group: list[int]) -> list[int]:
-        sizes = [self.grid.sizes[j] for j in group]
-        return [int(np.prod(sizes[i + 1 :], dtype=np.int64)) for i in range(len(sizes))]
+        return strides_of([self.grid.sizes[j] for j in group])
 
     def ids(self, words: Sequence[NDArray[np.int64]]) -> CellIds:
         """Ids of cells from their words."""
@@ -74,13 +73,9 @@ class GridWords:
         at = np.empty((len(words[0]), self.grid.n_features), np.uint32)
         for own, group in zip(words, self.groups, strict=True):
             for j, stride in zip(group, self._strides(group), strict=True):
-                at[:, j] = _first_position(own // stride % self.grid.sizes[j], self.grid.bins[j], axes[j])
+                cell, bins = own // stride % self.grid.sizes[j], self.grid.bins[j]
+                at[:, j] = np.where(axes[j].missing & (cell == bins), MISSING, first_position(cell, bins))
         return self.grid.cells(at)[:, 0]
-
-
-def _first_position(cell: NDArray[np.int64], bins: int, axis: Axis) -> NDArray[np.uint32]:
-    """The least position of a bin, or that of missing values."""
-    return np.where(axis.missing & (cell == bins), MISSING, first_position(cell, bins)).astype(np.uint32)
 
 
 def cells_of(partition: Partition) -> list[nw.Expr]:
