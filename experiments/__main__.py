@@ -9,8 +9,6 @@ import typer
 
 from dpoutlier.exceptions import DpoutlierError
 
-__all__ = ["app"]
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 FAILED, BAD_INPUT = 1, 2
 

@@ -12,8 +12,6 @@ from experiments.measure.runs import bounds_of
 from experiments.measure.study import Task
 from experiments.measure.variants import variant_named
 
-__all__ = ["run_attack"]
-
 QUERIES = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 TRIALS = 2_000
 Worlds = dict[bool, NDArray[np.float64]]

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from experiments.measure.rows import Row
 
-__all__ = ["Choice", "choose_bins", "choose_k"]
-
 DECIMALS = 3
 """Means that agree so far are a tie, and the smallest k or b among them is taken."""
 

@@ -13,15 +13,6 @@ from experiments.measure.quality import quality
 from experiments.measure.rows import Compared
 from experiments.measure.synthetic import Binned, sample_by_marginals, sample_by_tree
 
-__all__ = [
-    "DETECTORS",
-    "EXACT",
-    "GRID_TWIN",
-    "SYNTHETIC",
-    "guessed_rows",
-    "run_comparison",
-]
-
 K = 10
 MAX_CELLS = 1000
 """Most cells of a walk: at 36 features and small epsilons it would hardly end. A hundred times as many change AUROC by .001."""

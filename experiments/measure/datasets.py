@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from dpoutlier.exceptions import DpoutlierError
 
-__all__ = ["DATASETS", "DataSet", "DataSetError", "LabelledRows", "dataset_named"]
-
 
 class DataSetError(DpoutlierError):
     """A public data set is missing, or is not the expected one."""

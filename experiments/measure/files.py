@@ -5,8 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     """Write aside and rename. A kill leaves no more than ``.name.*.part`` behind."""

@@ -14,8 +14,6 @@ from dpoutlier import Bounds, FittedDetector
 from dpoutlier.exceptions import RepeatedFitWarning, UnsafeWarning
 from experiments.measure.datasets import LabelledRows
 
-__all__ = ["Split", "bins_of", "bounds_widened", "nothing_private", "seed_of", "split_rows"]
-
 REFERENCE_TENTHS = 8
 WIDENED_BY = 0.1
 

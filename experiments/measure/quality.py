@@ -5,8 +5,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["METRICS", "Quality", "quality"]
-
 
 class Quality(NamedTuple):
     """The paper's three measures. Each is 1 if every outlier scores above every inlier."""

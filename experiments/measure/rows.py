@@ -5,8 +5,6 @@ from typing import NamedTuple, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 
-__all__ = ["Compared", "Row", "rows_of_table", "schema_of", "table_of_rows"]
-
 
 class Row(NamedTuple):
     """What was run of the six algorithms, and what came out."""

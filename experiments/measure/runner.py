@@ -23,8 +23,6 @@ from experiments.measure.study import (
 from experiments.measure.variants import BASE
 from experiments.measure.workers import workers
 
-__all__ = ["Results", "run_study"]
-
 Watch = Callable[[str, float, float], None]
 """Called with what is under way, the work done and the work in all, in about the seconds that one core takes."""
 

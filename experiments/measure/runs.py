@@ -14,8 +14,6 @@ from experiments.measure.rows import Row
 from experiments.measure.study import Task
 from experiments.measure.variants import Variant, scores_if, variant_named, variants_from
 
-__all__ = ["bounds_of", "run_exact", "run_plain", "run_private"]
-
 
 def bounds_of(variant: Variant, data: LabelledRows, split: Split) -> Bounds:
     """Those of the paper, which its detector takes from the reference rows; or declared ones."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from experiments.measure.datasets import DataSet, DataSetError, LabelledRows
 
-__all__ = ["DATA_VARIABLE", "data_folder", "load_dataset"]
-
 DATA_VARIABLE = "DPOUTLIER_DATA"
 Columns = dict[str, NDArray[Any]]
 """Columns of a public copy by name: floats, or texts for categories."""

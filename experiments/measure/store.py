@@ -18,8 +18,6 @@ from experiments.measure.datasets import LabelledRows
 from experiments.measure.files import write_whole
 from experiments.measure.study import Study, Task
 
-__all__ = ["Store", "alone_in", "fingerprint"]
-
 SECONDS = b"seconds"
 LIBRARY, EXPERIMENTS = Path(dpoutlier.__file__).parent, Path(__file__).parents[1]
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn")

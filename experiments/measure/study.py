@@ -8,21 +8,6 @@ from experiments.measure.datasets import DATASETS
 from experiments.measure.public_tables import PUBLIC_TABLES
 from experiments.measure.variants import BASE, VARIANTS, variant_named
 
-__all__ = [
-    "COMPARISON",
-    "FULL",
-    "QUICK",
-    "TUNED",
-    "Study",
-    "Task",
-    "chosen_tasks",
-    "comparison_tasks",
-    "cost",
-    "exact_tasks",
-    "figure_tasks",
-    "sweep_tasks",
-]
-
 TUNED = tuple(variant.name for variant in VARIANTS if variant.k is None and not variant.shared.bins)
 """The variants whose b is chosen on the test set, each for itself."""
 WALKED = tuple(name for name in TUNED if name != BASE and not variant_named(name).shared.private)

@@ -18,8 +18,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DELTA", "Binned", "rho_of", "sample_by_marginals", "sample_by_tree"]
-
 BINS = 10
 DELTA = 1e-6
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from dpoutlier import KNN, Bounds, DPGridKNN, GridKNN
 
-__all__ = ["BASE", "VARIANTS", "Variant", "scores_if", "variant_named", "variants_from"]
-
 MAX_DEPTH = 4
 MAX_CELLS = 10**6  # above what a depth of 4 holds in 30 features, so that depth alone ends a walk
 MAX_CELLS_ENDLESS = 10**5

@@ -22,8 +22,6 @@ from experiments.measure.runs import run_exact, run_plain, run_private
 from experiments.measure.store import Store
 from experiments.measure.study import COMPARISON, Task
 
-__all__ = ["Workers", "workers"]
-
 DIED = (
     "a worker process was ended from outside, perhaps for want of memory. What is finished is kept: run the same command again, "
     "if need be with --n-jobs 1"

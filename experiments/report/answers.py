@@ -10,8 +10,6 @@ from experiments.report.summary import Summary
 from experiments.report.view import TOLERANCE, View
 from experiments.report.wording import decimals, title_of
 
-__all__ = ["Answer", "answers"]
-
 
 class Answer(NamedTuple):
     """A question, and what the numbers say."""

@@ -6,8 +6,6 @@ from experiments.measure.quality import METRICS
 from experiments.report import judging
 from experiments.report.judging import ACCEPTABLE, Judge
 
-__all__ = ["CLAIMS", "DEPENDS", "FAILS", "HOLDS", "OPEN", "Claim"]
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -23,8 +23,6 @@ from experiments.report.progress import console, progress
 from experiments.report.tables import table_1
 from experiments.report.write import ONLY, Written, write_only, write_report
 
-__all__ = ["reproduce"]
-
 INTERRUPTED = 130
 COLOURS = {"holds": "green", "depends on the reading": "yellow", "fails": "red"}
 

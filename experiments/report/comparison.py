@@ -15,8 +15,6 @@ from experiments.measure.quality import METRICS
 from experiments.measure.rows import Compared
 from experiments.measure.study import Study
 
-__all__ = ["PRIVATE", "SHOWN", "Comparison", "compared_table", "leads_table", "sets_table"]
-
 PRIVATE = (*(name for name in DETECTORS if name != "default"), *SYNTHETIC)
 """What is ranked: the default is one of these."""
 SHOWN = (*DETECTORS, *SYNTHETIC, GRID_TWIN, *EXACT)

@@ -5,8 +5,6 @@ from experiments.report.answers import Answer
 from experiments.report.comparison import SHOWN, Comparison
 from experiments.report.wording import decimals
 
-__all__ = ["TITLES", "compared_lines", "detectors_answer"]
-
 TITLES = {
     "default": "what dpoutlier chooses",
     "DPGridKNN": "DPGridKNN, the paper's (b by rule)",

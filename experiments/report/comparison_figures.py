@@ -7,8 +7,6 @@ from matplotlib.figure import Figure
 from experiments.report.comparison import PRIVATE, Comparison
 from experiments.report.drawing import BLACK, BLUE, GREEN, GREY, INK, PURPLE, RED, Look, epsilon_axis, handles
 
-__all__ = ["quality_figure", "ranks_figure"]
-
 SKY, SAND = "#56B4E9", "#E69F00"
 LOOKS = {
     "DPForest": Look(BLUE, "-", "o", "DPForest"),

@@ -8,8 +8,6 @@ from matplotlib.lines import Line2D
 
 from experiments.report.summary import Entry, Summary
 
-__all__ = ["INK", "STYLE", "Look", "curve", "epsilon_axis", "grid_of_panels", "handles", "level"]
-
 GREEN, RED, BLUE, BLACK, GREY, PURPLE = "#009E73", "#D55E00", "#0072B2", "#000000", "#8A8A8A", "#CC79A7"
 SAND = "#E9B58F"
 INK = "#222222"

@@ -19,8 +19,6 @@ from experiments.report.paper_figures import figure1, figure2
 from experiments.report.readings_figure import readings_figure
 from experiments.report.summary import Key, Noting, Summary
 
-__all__ = ["FIGURES", "PLOTS", "Drawn", "draw_all", "draw_comparison", "draw_illustration", "draw_plot"]
-
 
 class Plot(NamedTuple):
     """A figure to be drawn from a summary. The caption names splits, seeds and the epsilon at which b is chosen."""

@@ -8,8 +8,6 @@ from matplotlib.figure import Figure
 
 from experiments.report.drawing import BLUE, GREY, RED
 
-__all__ = ["illustration"]
-
 EDGES = (0, 0.5, 1)
 CELLS = ((0.25, 0.25, 0.25), (0.25, 0.25, 0.75))
 """Centroids of the two cells that hold rows."""

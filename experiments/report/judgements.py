@@ -10,9 +10,6 @@ from experiments.report.readings import Reading, readings_of
 from experiments.report.summary import Summary
 from experiments.report.view import View
 
-__all__ = ["Judgement", "judge_claims", "tally"]
-
-
 PLURAL = {HOLDS: "hold", DEPENDS: "depend on the reading", FAILS: "fail", OPEN: "are open"}
 
 

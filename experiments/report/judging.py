@@ -15,28 +15,6 @@ from experiments.measure.quality import METRICS
 from experiments.report.view import View
 from experiments.report.wording import decimals, title_of
 
-__all__ = [
-    "ACCEPTABLE",
-    "EXACT",
-    "METRIC_NAMES",
-    "NEARLY_ALL",
-    "PAIRS",
-    "Finding",
-    "Judge",
-    "adult_rises_with_b",
-    "as_good_on_each",
-    "basic_beats_weighted",
-    "close_from_three",
-    "comparable",
-    "falls_with_b",
-    "gains",
-    "modest_at_two",
-    "no_notable_loss",
-    "only_adult_fails",
-    "plain_is_best",
-    "sometimes_better",
-]
-
 EXACT = 1e-9
 """Rounding of sums is no difference."""
 ACCEPTABLE = 0.7

@@ -24,8 +24,6 @@ from experiments.report.steps import LADDER_EPSILONS, STEPS
 from experiments.report.summary import Summary
 from experiments.report.wording import title_of
 
-__all__ = ["attack_figure", "ladder", "point", "splits"]
-
 COLOURS = (BLUE, RED, PURPLE)
 PLAIN = Look(GREEN, "-", "", "plain k-NN")
 

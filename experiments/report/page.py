@@ -23,8 +23,6 @@ from experiments.report.tables import summary_table
 from experiments.report.view import TOLERANCE
 from experiments.report.wording import decimals, title_of
 
-__all__ = ["page"]
-
 PACKAGES = ("dpoutlier", "numpy", "scipy", "scikit-learn", "numba", "pyarrow", "matplotlib")
 
 

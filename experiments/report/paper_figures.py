@@ -23,8 +23,6 @@ from experiments.report.drawing import (
 from experiments.report.judging import METRIC_NAMES
 from experiments.report.summary import Summary
 
-__all__ = ["figure1", "figure2"]
-
 LOOKS = {
     ("kNN", False): Look(GREEN, "-", "", "k-NN"),
     ("wkNN", False): Look(GREEN, "--", "", "wk-NN"),

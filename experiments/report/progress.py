@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress
 
-__all__ = ["console", "progress"]
-
 
 def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, highlight=False)

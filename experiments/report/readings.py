@@ -9,8 +9,6 @@ from experiments.measure.variants import BASE
 from experiments.report.summary import Summary
 from experiments.report.view import View
 
-__all__ = ["Reading", "readings_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Reading:

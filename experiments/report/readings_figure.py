@@ -6,8 +6,6 @@ from matplotlib.patches import Rectangle
 from experiments.report.drawing import BLUE, INK, SAND
 from experiments.report.judgements import Judgement
 
-__all__ = ["readings_figure"]
-
 
 def readings_figure(judgements: list[Judgement]) -> Figure:
     """A square for each claim and reading; the base reading stands apart."""

@@ -1,7 +1,5 @@
 """The steps from the base reading to a complete accounting, and the epsilons at which they are compared."""
 
-__all__ = ["LADDER_EPSILONS", "STEPS"]
-
 STEPS = {
     "base": "base\nreading",
     "far": "missing rows\nare far",

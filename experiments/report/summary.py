@@ -12,8 +12,6 @@ from experiments.measure.rows import Row
 from experiments.measure.runner import Results
 from experiments.measure.variants import variant_named
 
-__all__ = ["Entry", "Key", "Line", "Noting", "Summary"]
-
 
 class Key(NamedTuple):
     """What was run, over all splits and seeds."""

@@ -15,8 +15,6 @@ from experiments.report.judgements import Judgement
 from experiments.report.summary import Key, Line, Summary
 from experiments.report.wording import title_of
 
-__all__ = ["chosen_table", "claims_table", "ladder_table", "readings_table", "summary_table", "table_1"]
-
 
 def table_1(data: dict[str, LabelledRows]) -> pa.Table:
     """The paper's Table 1, counted on what was run."""

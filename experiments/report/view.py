@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from experiments.measure.variants import BASE
 from experiments.report.summary import Entry, Summary
 
-__all__ = ["TOLERANCE", "View"]
-
 TOLERANCE = 0.05
 """Two results are comparable if their metric differs by at most this."""
 

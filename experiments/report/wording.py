@@ -2,8 +2,6 @@
 
 from experiments.measure.datasets import dataset_named
 
-__all__ = ["decimals", "title_of"]
-
 
 def decimals(value: float) -> str:
     """Three decimals, without a zero in front.

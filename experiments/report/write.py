@@ -35,8 +35,6 @@ from experiments.report.tables import (
     table_1,
 )
 
-__all__ = ["ONLY", "Written", "write_only", "write_report"]
-
 ONLY = {"table1": False, "illustration": False, "figure1": True, "figure2": True}
 """What can be asked for alone, and whether it takes runs."""
 

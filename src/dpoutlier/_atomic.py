@@ -9,8 +9,6 @@ from typing import IO
 
 from dpoutlier.exceptions import InvalidParameterError, OutputExistsError
 
-__all__ = ["check_output", "try_output", "write_aside"]
-
 BLOCK = 4096
 
 

@@ -10,18 +10,6 @@ import numpy as np
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = [
-    "checked_share",
-    "exact_number",
-    "is_whole",
-    "one_of",
-    "optional_at_least",
-    "parameter_error",
-    "positive_int",
-    "shown",
-    "true_or_false",
-]
-
 
 def parameter_error(name: str, must: str, got: object, remedy: str = "") -> InvalidParameterError:
     """The error for an argument; to be raised by the caller."""

@@ -10,8 +10,6 @@ from itertools import count
 
 from dpoutlier.exceptions import LargeEpsilonWarning, RepeatedFitWarning, UnsafeWarning
 
-__all__ = ["note_fit", "nothing_to_protect", "warn_large_epsilon", "warn_unsafe"]
-
 LARGE_EPSILON = 10
 SECOND = 2
 

@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 
-__all__ = ["exact_law", "integral_law", "naive_choice", "naive_coin"]
-
 EVERY = 2**64
 
 

@@ -11,8 +11,6 @@ import pytest
 
 import dpoutlier
 
-__all__ = ["NOBODY", "as_nobody", "needs_another_user"]
-
 NOBODY = 65534
 HOLD = "/mnt"
 SETPRIV = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--"]

@@ -17,8 +17,6 @@ import urllib3
 
 from dpoutlier import DPMarginals
 
-__all__ = ["ServerProcess", "call", "called", "fitted", "kill", "loaded_app", "make_key", "running_server", "until"]
-
 START_SECONDS = 120
 PROGRAM = "from dpoutlier.cli.app import main; main()"
 

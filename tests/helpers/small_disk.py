@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["Disks"]
-
 
 class Disks:
     """Mounts small disks, and takes them away in the end."""

@@ -14,8 +14,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-__all__ = ["LAZY", "REFUSED", "STORED", "TYPES", "Stored", "arrow_types", "polars_types", "table_of"]
-
 FLOATS = [0.0, -0.0, 0.1, -2.5, 5e-324, 1e300, math.inf, -math.inf, math.nan]
 
 

@@ -11,8 +11,6 @@ from dpoutlier.audit.configuration import Configuration
 from dpoutlier.features.private_bounds import PrivateBounds
 from dpoutlier.privacy.guarantee import Neighbours
 
-__all__ = ["EPSILONS", "EPSILONS_WITH_POWER", "Case", "standard_cases"]
-
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 SPECIAL = 1.0
 EPSILONS_WITH_POWER = (0.5, 2.0)

@@ -9,18 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, betaincinv
 
-__all__ = [
-    "CERTAIN",
-    "PRUDENCE",
-    "REPORTED",
-    "attainable",
-    "attainable_by_guesses",
-    "epsilon_of_event",
-    "epsilon_of_guesses",
-    "least_share",
-    "most_share",
-]
-
 REPORTED = 1e-3
 """Probability that a reported bound lies above the true epsilon."""
 CERTAIN = 1e-7

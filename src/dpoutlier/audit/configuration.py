@@ -25,8 +25,6 @@ from dpoutlier.model.file import PUBLIC_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.privacy.guarantee import Neighbours, Purpose, as_epsilon
 
-__all__ = ["Configuration", "configuration_of_file", "coordinates", "made_rows"]
-
 NOT_THESE = ("ledger", "dataset", "unsafe_seed", "n_jobs")
 """Arguments that an audit sets itself: it spends no budget, since its rows are made up."""
 

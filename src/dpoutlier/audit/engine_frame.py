@@ -12,8 +12,6 @@ from dpoutlier.engines import registry
 from dpoutlier.engines.base import LocalEngine
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["ENGINES", "engine_frame", "stored_type"]
-
 _LOCAL = {engine.name.lower(): engine for engine in registry.ENGINES if isinstance(engine, LocalEngine)}
 ENGINES = tuple(_LOCAL)
 

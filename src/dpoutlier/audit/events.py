@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from dpoutlier.audit.confidence import CERTAIN, PRUDENCE, REPORTED, epsilon_of_event
 
-__all__ = ["PRACTICE", "Bound", "Event", "Seen", "bound_epsilon", "choose_event"]
-
 PRACTICE = 0.2
 """Share of the runs on which the event is chosen."""
 MAX_CANDIDATES = 200

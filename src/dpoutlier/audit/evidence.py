@@ -18,8 +18,6 @@ from dpoutlier.partitions.base import CellIds
 from dpoutlier.privacy.guarantee import Purpose
 from dpoutlier.scoring.threshold import bin_of
 
-__all__ = ["LookUp", "log_ratio", "log_ratios_of_counts", "other_releases"]
-
 LookUp = Callable[[CellIds], NDArray[Any]]
 """Released counts of cells, as the attacker sees them; of a sparse release 0 for cells that are not listed."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from dpoutlier.audit.findings import Finding
 from dpoutlier.explain.drawing import INK, STYLE, Figure, Line2D, mpl
 
-__all__ = ["audit_figure", "audit_picture"]
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A8A", "#000000")
 MARKERS = {"counts": "o", "scores": "s", "file": "^"}
 MIN_SHOWN = 1 / 12

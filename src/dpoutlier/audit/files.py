@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from dpoutlier.audit.evidence import LookUp
 from dpoutlier.partitions.base import CellIds
 
-__all__ = ["Opened", "folder_in_memory", "open_file"]
-
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder with a random name is made in it
 
 RELEASED = ("arrays", "checksum")

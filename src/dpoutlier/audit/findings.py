@@ -8,8 +8,6 @@ import pyarrow as pa
 
 from dpoutlier.audit.cases import EPSILONS_WITH_POWER, Case
 
-__all__ = ["Finding", "table_of"]
-
 
 @dataclass(frozen=True)
 class Finding:

@@ -20,8 +20,6 @@ from dpoutlier.counts.base import noisy_counts
 from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.model.model import Model
 
-__all__ = ["COUNTS", "FILE", "SCORES", "observe"]
-
 COUNTS, SCORES, FILE = "counts", "scores", "file"
 
 

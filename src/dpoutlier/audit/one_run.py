@@ -23,8 +23,6 @@ from dpoutlier.model.model import Model
 from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["Canaries", "Guesses", "bound_by_guesses", "canaries_of", "guess_coins"]
-
 MIN_TRIED, MAX_TRIED = 200, 200_000
 
 

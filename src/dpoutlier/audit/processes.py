@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from multiprocessing.connection import wait
 from typing import TypeVar
 
-__all__ = ["processes", "submitted"]
-
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 

@@ -16,8 +16,6 @@ from dpoutlier.audit.figure import audit_picture
 from dpoutlier.audit.findings import Finding, table_of
 from dpoutlier.explain.drawing import Environment, FileSystemLoader, StrictUndefined
 
-__all__ = ["Line", "sharpest_lines", "verdict", "write_audit"]
-
 
 class Line:
     """The sharpest bounds of one case, by epsilon."""

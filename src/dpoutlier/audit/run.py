@@ -20,8 +20,6 @@ from dpoutlier.audit.one_run import Guesses, bound_by_guesses, canaries_of, gues
 from dpoutlier.audit.processes import processes, submitted
 from dpoutlier.audit.worlds import worlds_of
 
-__all__ = ["FULL", "MANY", "ONE", "QUICK", "Effort", "run_audit"]
-
 MANY, ONE = "many runs", "one run"
 DIED = "a process of the audit was ended from outside, perhaps because memory ran out. Run it again, with --n-jobs 1 if necessary"
 FEWEST, FEWEST_FITS, COINS_ELSEWHERE = 1000, 5, 10_000

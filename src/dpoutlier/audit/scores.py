@@ -15,8 +15,6 @@ from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["Code", "Questions", "code_for", "questions_for", "way"]
-
 STEPS = 4001
 MAX_PAIRS = 2**21
 

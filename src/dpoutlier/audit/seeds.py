@@ -2,8 +2,6 @@
 
 import hashlib
 
-__all__ = ["seed_of"]
-
 
 def seed_of(*parts: object) -> int:
     """A seed from these parts: other parts give another seed."""

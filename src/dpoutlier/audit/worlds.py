@@ -17,8 +17,6 @@ from dpoutlier.partitions.base import CellIds
 from dpoutlier.scoring.nearest_cells import NearestCells
 from dpoutlier.tables.rows import Rows
 
-__all__ = ["PAST_THE_CAP", "Changed", "Worlds", "cells_of", "crowd_for", "made_points", "positions_of", "worlds_of"]
-
 PAST_THE_CAP = 3
 """Rows of the person above the cap, where a column identifies people: they must not count."""
 FAR = 10

@@ -6,8 +6,6 @@ from typing import Any
 from dpoutlier.cli.progress import say
 from dpoutlier.ledger.ledger import Ledger
 
-__all__ = ["anchors_as_json", "print_anchors"]
-
 HOW = {
     "moved": "the anchor was moved from {old} to {new}.",
     "lost": "the anchor {old} was declared lost, and {new} is used instead.",

@@ -24,8 +24,6 @@ from dpoutlier.cli.plan import plan
 from dpoutlier.cli.score import score
 from dpoutlier.cli.serve import serve
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="dpoutlier",
     help="Outlier detection on data that must stay private: fit once, under differential privacy; then score for free.",

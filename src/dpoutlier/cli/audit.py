@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dpoutlier.audit.cases import Case
     from dpoutlier.audit.findings import Finding
 
-__all__ = ["audit"]
 
 REFUTED, INTERRUPTED = 3, 130
 

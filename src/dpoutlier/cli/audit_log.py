@@ -7,8 +7,6 @@ import typer
 
 from dpoutlier.cli.errors import FAILED, Command
 
-__all__ = ["audit_log"]
-
 audit_log = typer.Typer(
     name="audit-log", help="Check the audit log of 'dpoutlier serve'.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from dpoutlier.cli.demo_run import DemoResult
 
-__all__ = ["demo"]
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture and the model.")] = Path("demo"),

@@ -14,8 +14,6 @@ from dpoutlier.detectors.grid import DPGridKNN, GridKNN
 from dpoutlier.detectors.knn import KNN
 from dpoutlier.exceptions import MissingExtraError
 
-__all__ = ["DemoResult", "DemoRow", "run_demo"]
-
 BOUNDS = {"worst radius": (5.0, 40.0), "worst concave points": (0.0, 0.35)}
 """Declared from what the features mean: a nucleus' radius in its image's units, and a depth of contour."""
 BINS = 10

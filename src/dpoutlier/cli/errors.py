@@ -10,8 +10,6 @@ from typer.core import TyperCommand
 
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ServerError
 
-__all__ = ["BAD_INPUT", "FAILED", "Command", "errors_for_people"]
-
 FAILED, BAD_INPUT = 1, 2
 OTHER_NAMES = {"score": "threshold"}
 """Arguments whose option has another name."""

@@ -12,8 +12,6 @@ from dpoutlier.exceptions import PointsError
 if TYPE_CHECKING:
     from dpoutlier.explain.explanation import Explanation
 
-__all__ = ["explain"]
-
 
 def explain(
     model: ModelOrId,

@@ -7,8 +7,6 @@ import typer
 
 from dpoutlier.cli.progress import say, say_if_compiling
 
-__all__ = ["export"]
-
 
 def export(
     model: Annotated[Path, typer.Argument(help="Model file of a forest or of marginals, .dpo.")],

@@ -11,7 +11,6 @@ from dpoutlier.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     from dpoutlier.tables.draft import Drafted
 
-__all__ = ["features"]
 
 NOT_SAID = (
     "{path} would be read, and the draft from it is published with every model. Give --public if all its rows are public and none "

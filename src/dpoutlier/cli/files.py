@@ -18,7 +18,6 @@ from dpoutlier.tables.paths import format_of
 if TYPE_CHECKING:
     from dpoutlier.features.domain import Domain
 
-__all__ = ["csv_points", "read_names", "read_points", "read_sample", "write_csv_rows"]
 
 BATCH = 20_000
 

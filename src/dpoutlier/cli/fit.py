@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from dpoutlier.ledger.ledger import Ledger
     from dpoutlier.privacy.receipt import Receipt
 
-__all__ = ["fit"]
-
 
 Neighbours = Literal["add-or-remove-one", "replace-one"]
 

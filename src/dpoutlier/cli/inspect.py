@@ -8,8 +8,6 @@ import typer
 
 from dpoutlier.cli.progress import say
 
-__all__ = ["inspect"]
-
 
 def inspect(
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],

@@ -8,8 +8,6 @@ import typer
 from dpoutlier.cli.errors import Command
 from dpoutlier.cli.progress import console
 
-__all__ = ["keys"]
-
 keys = typer.Typer(
     name="keys", help="Make, list and revoke keys for 'dpoutlier serve'.", no_args_is_help=True, rich_markup_mode=None
 )

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dpoutlier.ledger.budgets import Balance
     from dpoutlier.ledger.ledger import Ledger
 
-__all__ = ["ledger"]
 
 ledger = typer.Typer(
     name="ledger",

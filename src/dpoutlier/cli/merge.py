@@ -7,8 +7,6 @@ import typer
 
 from dpoutlier.cli.progress import say
 
-__all__ = ["merge"]
-
 
 def merge(
     models: Annotated[list[Path], typer.Argument(help="Publishable model files on the same bounds and bins or trees.")],

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from dpoutlier.client.client import Client
     from dpoutlier.detectors.fitted import FittedDetector
 
-__all__ = ["CaFile", "KeyFile", "ModelOrId", "open_model"]
 
 LONGEST_KEY = 4096
 

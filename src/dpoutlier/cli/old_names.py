@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["accept_old_names"]
-
 NEW_NAMES = {
     "fit": {"trees": "n-trees", "n-hint": "n-rows-hint", "holder": "counts"},
     "plan": {"rows": "n-rows"},

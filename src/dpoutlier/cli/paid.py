@@ -16,8 +16,6 @@ from dpoutlier.model.release import release_id
 from dpoutlier.privacy.guarantee import Guarantee
 from dpoutlier.privacy.receipt import Receipt
 
-__all__ = ["check_models"]
-
 
 class _Claim(NamedTuple):
     """A release that names the entry to which it was charged."""

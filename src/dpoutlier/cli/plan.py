@@ -11,7 +11,6 @@ from dpoutlier.cli.progress import console, say, say_if_compiling, working
 if TYPE_CHECKING:
     from dpoutlier.detectors.simulate import Advice, Outlook
 
-__all__ = ["plan"]
 
 NUMBERS = {"noise", "rows", "AUROC", "control"}
 

@@ -21,8 +21,6 @@ from dpoutlier.tables.csv import check_columns, csv_header
 from dpoutlier.tables.parquet import open_parquet, parquet_schema
 from dpoutlier.tables.paths import files_of, format_of
 
-__all__ = ["Batch", "Points", "points_writer"]
-
 
 class Batch(NamedTuple):
     """Some rows of a file."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
     from rich.status import Status
 
-__all__ = ["console", "points_done", "reading", "say", "say_if_compiling", "share_done", "working"]
-
 
 def console(*, stderr: bool = False) -> Console:
     from rich.console import Console  # noqa: PLC0415 - --help must not wait for it

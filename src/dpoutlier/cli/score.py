@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dpoutlier.detectors.batches import BatchScorer
     from dpoutlier.detectors.scores import ScoresPoints
 
-__all__ = ["score"]
 
 BATCH = 4096
 UNSCORED = (

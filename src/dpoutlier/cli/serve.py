@@ -7,8 +7,6 @@ import typer
 
 from dpoutlier.exceptions import InvalidParameterError, MissingExtraError
 
-__all__ = ["serve"]
-
 
 def serve(
     models: Annotated[list[str], typer.Argument(help="Model files, each as PATH or as ID=PATH.")],

@@ -4,8 +4,6 @@ import re
 
 from dpoutlier._validate import parameter_error
 
-__all__ = ["bytes_of"]
-
 UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 LEAST, MOST = 1 << 10, 1 << 32
 

@@ -16,8 +16,6 @@ from dpoutlier.exceptions import ServerError
 from dpoutlier.features.domain import Domain
 from dpoutlier.tables.arrow_message import DAMAGED, batch_of
 
-__all__ = ["FOR_AN_ANSWER", "most_bytes", "points_batches", "points_body", "scores_of_answer"]
-
 FOR_A_COLUMN = 512
 """Bytes of a stream for each column, besides its values: lengths, padding, and its share of the head."""
 FOR_A_SCORE, FOR_AN_ANSWER = 64, 1 << 20

@@ -24,8 +24,6 @@ from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.statement import PrivacyStatement
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["Client"]
-
 T = TypeVar("T")
 
 

@@ -30,8 +30,6 @@ from dpoutlier._validate import parameter_error
 from dpoutlier.client.transport import RETRIED, HTTPPool, HTTPSPool, RetryUntil, TimeUntil, TooLargeError, limited_to
 from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
 
-__all__ = ["ARROW", "JSON", "Answer", "Connection"]
-
 JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 VARIABLE = "DPOUTLIER_KEY"
 UNAUTHORIZED, CERTIFICATE, INVALID_KEY = "unauthorized", "certificate", "invalid-key"

@@ -12,8 +12,6 @@ from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain, axis_of
 from dpoutlier.model.statement import PrivacyStatement
 
-__all__ = ["Description", "Limits", "statement_of", "threshold_of"]
-
 RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 
 MOST = 2**53

@@ -15,8 +15,6 @@ from dpoutlier.explain.explanation import Explanation
 from dpoutlier.explain.wording import value_text
 from dpoutlier.features.domain import Domain
 
-__all__ = ["ServedExplanation", "ServedPoint"]
-
 
 @dataclass(frozen=True)
 class ServedPoint:

@@ -21,8 +21,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions, Rows
 
-__all__ = ["ReplacedError", "ServedModel"]
-
 WAITS = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between requests while the workers of a server change to a new release, one after the other."""
 SHOWN_COLUMNS = 6

@@ -15,8 +15,6 @@ from urllib3.exceptions import HTTPError, InvalidHeader, MaxRetryError, NameReso
 from urllib3.util import Retry, Timeout
 from urllib3.util.response import assert_header_parsing
 
-__all__ = ["RETRIED", "HTTPPool", "HTTPSPool", "RetryUntil", "TimeUntil", "TooLargeError", "limited_to"]
-
 RETRIED = frozenset({429, 502, 503, 504})
 MAX_RETRIES = 500
 """For one request. urllib3 calls itself for each retry, and Python allows a thousand calls within each other."""

@@ -10,8 +10,6 @@ from dpoutlier.counts.base import MAX_COUNT, NoisyCounts
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.sparse import SparseCounts
 
-__all__ = ["added"]
-
 
 def added(all_held: Sequence[NoisyCounts]) -> NoisyCounts:
     """The cell-by-cell sum of publishable counts of one kind."""

@@ -12,17 +12,6 @@ from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
 from dpoutlier.noise.guide import DIGITS, no_table
 from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 
-__all__ = [
-    "MAX_COUNT",
-    "STREAM",
-    "NoisyCounts",
-    "all_counts",
-    "empty_table",
-    "kernel_table",
-    "noisy_counts",
-    "occupied_cells",
-]
-
 STREAM = (
     128  # words of a cell that can be looked at, per digit of the table; twice as many of both if ever that is too few
 )

@@ -17,8 +17,6 @@ from dpoutlier.kernels.counts import CONSTANT_TIME, CountTable
 from dpoutlier.noise.guide import DIGITS, MAX_SCALE, guided_table
 from dpoutlier.noise.powers import law_powers
 
-__all__ = ["ConstantTimeCounts", "in_constant_time"]
-
 MIN_SLOTS = 2**16
 STEP = 4  # between numbers of slots
 MAX_FULL = 0.75

@@ -15,8 +15,6 @@ from dpoutlier.kernels.counts import DENSE, CountTable
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["MAX_DENSE_CELLS", "DenseCounts"]
-
 MAX_DENSE_CELLS = 2**22
 
 

@@ -14,8 +14,6 @@ from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.guide import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 
-__all__ = ["ExactCounts"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactCounts:

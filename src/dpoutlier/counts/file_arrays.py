@@ -11,8 +11,6 @@ from dpoutlier.counts.base import MAX_COUNT
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["Arrays", "expect", "listed_cells", "rational", "too_large"]
-
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -20,8 +20,6 @@ from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.base import CellIds, Partition
 
-__all__ = ["KEY_BYTES", "SALT_BYTES", "SAMPLERS", "KeyedCounts", "sampler_version_for", "secrets_may_travel"]
-
 KEY_BYTES, SALT_BYTES = 32, 16
 # Versions of the sampler, which never change: the pseudo-random function and the way to draw that a file names.
 SAMPLERS = {

@@ -16,8 +16,6 @@ from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["counts_of"]
-
 COUNTS: dict[Any, Any] = {"dense": DenseCounts, "exact": ExactCounts, "sparse": SparseCounts, "keyed": KeyedCounts}
 
 

@@ -19,8 +19,6 @@ from dpoutlier.noise.guide import DIGITS
 from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
 from dpoutlier.partitions.base import CellIds, Partition
 
-__all__ = ["MAX_SPARSE_SIZE", "SparseCounts", "expected_empty", "least_size_for", "tau_for"]
-
 MAX_SPARSE_SIZE = 10**7  # a file of 240 megabytes
 
 

@@ -15,8 +15,6 @@ from dpoutlier.features.bounds import Bounds
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.tables import convert
 
-__all__ = ["as_in_paper", "unsafe_bounds"]
-
 MAX_DEPTH = 4
 PREPROCESSING = ("centre-first", "as-printed", "range")
 

@@ -22,8 +22,6 @@ from dpoutlier.tables.dataset import DatasetTable, is_dataset
 from dpoutlier.tables.files import file_table
 from dpoutlier.tables.paths import check_text_is_path
 
-__all__ = ["Detector"]
-
 NO_NAMES = (
     "the bounds have names, but the columns of X have none. They are assumed to be {names}, in this order and in the units of the "
     "bounds. A scaler before the detector changes the units, and it stores exact means of the rows. Pass a data frame with names "

@@ -17,7 +17,6 @@ from dpoutlier.tables.rows import Rows
 if TYPE_CHECKING:
     from dpoutlier.detectors.scores import ScoresPoints
 
-__all__ = ["BatchScorer", "ScoredBatch"]
 
 SMALL = 1 << 16
 """Batches of at most this many values are checked as one array: faster than column by column, and larger ones would cost memory."""

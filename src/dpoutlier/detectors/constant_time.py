@@ -9,8 +9,6 @@ from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.exceptions import SecretError
 
-__all__ = ["with_constant_time_counts"]
-
 
 def with_constant_time_counts(detector: FittedDetector) -> FittedDetector:
     """The same detector, whose answers take a time that depends on public and released values only.

@@ -15,8 +15,6 @@ from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.trees import Trees, trees_by_rule
 from dpoutlier.scoring.log_counts import LogCounts
 
-__all__ = ["DPForest", "Forest"]
-
 
 class _ForestDetector(PartitionedDetector):
     """What both forests share."""

@@ -16,8 +16,6 @@ from dpoutlier.engines.registry import ENGINES, engine_of
 from dpoutlier.exceptions import PointsError
 from dpoutlier.tables import convert
 
-__all__ = ["ADDED", "batch_scorer", "feature_columns", "score_frame"]
-
 ADDED = ("outlier_score", "outside_bounds", "prediction")
 """What scoring adds to a table; the last only where there is a threshold."""
 

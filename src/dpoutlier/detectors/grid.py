@@ -19,8 +19,6 @@ from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid, bins_by_rule
 from dpoutlier.scoring.nearest_cells import NearestCells, check_last_cell
 
-__all__ = ["DPGridKNN", "GridKNN"]
-
 COUNT_KINDS = ("auto", "dense", "keyed", "sparse")
 
 

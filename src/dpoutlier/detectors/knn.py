@@ -17,8 +17,6 @@ from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions
 from dpoutlier.trusted.knn import ReferenceNeighbours
 
-__all__ = ["KNN"]
-
 
 class KNN(Detector):
     r"""Euclidean k-NN outlier detection in the unit cube. **Not private**: it keeps the reference rows.

@@ -7,8 +7,6 @@ from dpoutlier.detectors.read import read_model
 from dpoutlier.detectors.registry import check_known
 from dpoutlier.scoring.threads import thread_count
 
-__all__ = ["load"]
-
 
 def load(path: str | Path, *, secret: bool = False, n_jobs: int | None = None) -> FittedDetector:
     """Load a model file, ready to score.

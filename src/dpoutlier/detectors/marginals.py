@@ -13,8 +13,6 @@ from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.scoring.log_counts import LogCounts
 
-__all__ = ["DPMarginals", "Marginals"]
-
 
 class _MarginalsDetector(PartitionedDetector):
     """What both share."""

@@ -18,8 +18,6 @@ from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
 from dpoutlier.model.release import release_id
 from dpoutlier.privacy.guarantee import MAX_EPSILON
 
-__all__ = ["merge"]
-
 WHO = (
     "'disjoint' declares that nobody has rows in more than one of these releases: then epsilon is the largest of their epsilons. "
     "'overlapping' says that somebody may: then their epsilons add up. If you do not know, it is 'overlapping'."

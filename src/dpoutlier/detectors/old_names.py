@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["accept_old_names", "with_new_names"]
-
 NEW_NAMES = {"bounds": "features", "holder": "counts", "n_hint": "n_rows_hint"}
 R = TypeVar("R")
 

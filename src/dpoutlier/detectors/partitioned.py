@@ -34,8 +34,6 @@ from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.dataset import is_dataset
 from dpoutlier.trusted.fit import fit_model
 
-__all__ = ["ExactDetector", "PartitionedDetector", "PrivateDetector"]
-
 NOT_PRIVATE = "{name} is the non-private twin: exact counts, no noise, no guarantee."
 INFINITE = "epsilon is infinite: exact counts, no noise, no guarantee."
 SEEDED = "unsafe_seed makes the noise predictable to anyone who knows or guesses the seed."

@@ -14,8 +14,6 @@ from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.scores import ScoresPoints
 
-__all__ = ["PyODAdapter"]
-
 
 class PyODAdapter(BaseEstimator):  # type: ignore[misc] # scikit-learn is not typed
     """Give a detector the interface of PyOD: higher scores are more outlying, and labels are 0 and 1.

@@ -9,8 +9,6 @@ from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import load_model
 from dpoutlier.model.model import Model
 
-__all__ = ["read_model"]
-
 
 def read_model(path: str | Path, *, secret: bool = False) -> Model:
     """Read a model file. A detector that this dpoutlier does not know is not refused here: what was released can be shown."""

@@ -7,18 +7,6 @@ from typing import Any, NamedTuple
 
 from dpoutlier.exceptions import ModelFileError
 
-__all__ = [
-    "CLASS_HOMES",
-    "DEFAULT",
-    "DETECTOR_NAMES",
-    "MADE_OF",
-    "TWINS",
-    "check_known",
-    "class_named",
-    "detector",
-    "detector_class",
-]
-
 
 class Registered(NamedTuple):
     """A detector: the word for it, its class, its non-private twin's class, and their module; what their models are made of."""

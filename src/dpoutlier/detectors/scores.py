@@ -17,8 +17,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions
 
-__all__ = ["ScoresPoints", "labels_of"]
-
 R = TypeVar("R")
 
 

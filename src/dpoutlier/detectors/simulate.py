@@ -23,8 +23,6 @@ from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 
-__all__ = ["NOISE_ONLY", "USEFUL", "Advice", "Outlook", "advise"]
-
 CLUSTERS, SPREAD, MAX_SIMULATED, POINTS, FITS = 3, 0.06, 20_000, 500, 3
 MAX_CELLS, MAX_VALUES, MAX_EPSILON = 2000, 4_000_000, 1e6
 MIN_COUNT = 3.0

@@ -9,8 +9,6 @@ from typing import Any
 from dpoutlier.engines.base import AddedColumns, Engine, append_columns, rows_of_a_batch
 from dpoutlier.tables.dataset import is_dataset
 
-__all__ = ["ENGINE"]
-
 
 class ArrowEngine(Engine):
     """Frames that are ``pyarrow.dataset.Dataset``."""

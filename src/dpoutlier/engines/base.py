@@ -15,19 +15,6 @@ from dpoutlier.tables.batched import BatchedTable
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = [
-    "BATCH",
-    "AddedColumns",
-    "ClusterEngine",
-    "Engine",
-    "LocalEngine",
-    "QueryEngine",
-    "StreamedTable",
-    "append_columns",
-    "is_instance",
-    "rows_of_a_batch",
-    "unused_name",
-]
 
 BATCH = 1 << 20  # values: 8 MB of float64. Engines keep some batches ready, so that this is not all that they take
 

@@ -8,8 +8,6 @@ from typing import Any
 from dpoutlier.engines.base import AddedColumns, LocalEngine, is_instance, rows_of_a_batch
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["ENGINE"]
-
 PARTITIONS = 2
 """Number of partitions of a frame that is made from a table."""
 

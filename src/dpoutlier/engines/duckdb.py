@@ -15,7 +15,6 @@ from dpoutlier.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["ENGINE"]
 
 BY_TEXT = ("DECIMAL", "HUGEINT", "UHUGEINT")
 """Types that ``tables.convert.read_by_text`` means: Arrow has none for all numbers of 128 bits."""

@@ -11,8 +11,6 @@ from dpoutlier.engines.base import AddedColumns, LocalEngine, is_instance, rows_
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["ENGINE"]
-
 
 class PolarsEngine(LocalEngine):
     """Frames that are ``polars.LazyFrame``."""

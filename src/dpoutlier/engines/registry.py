@@ -8,8 +8,6 @@ from typing import Any
 from dpoutlier.engines.base import ClusterEngine, Engine, LocalEngine, QueryEngine
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["ENGINES", "engine_of", "query_engine_of"]
-
 ENGINES: tuple[Engine, ...] = tuple(
     import_module(f"dpoutlier.engines.{module}").ENGINE
     for module in (

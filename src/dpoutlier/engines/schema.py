@@ -10,8 +10,6 @@ from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain
 from dpoutlier.tables.batched import type_text
 
-__all__ = ["check_feature_types", "is_text"]
-
 
 def check_feature_types(types: Mapping[str, Any], domain: Domain, person: str | None = None) -> None:
     """Refuse a column whose type is not that of its feature.

@@ -15,7 +15,6 @@ from dpoutlier.exceptions import InvalidParameterError
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = ["ENGINE", "map_in_arrow"]
 
 PROBES = 4  # tasks that look for a module
 MISSING = "this needs Spark, which is not installed: pip install 'dpoutlier[spark]' (it needs Java 17 or newer)."

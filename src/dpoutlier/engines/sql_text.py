@@ -1,7 +1,5 @@
 """Names, texts and numbers as SQL writes them, so that none of them can be taken for anything else."""
 
-__all__ = ["exact", "literal", "quoted"]
-
 
 def quoted(name: str) -> str:
     """A name.

@@ -20,8 +20,6 @@ from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.partitions.base import Partition
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["Alternative", "nearest_alternative", "pieces"]
-
 ENOUGH = 0.5
 
 

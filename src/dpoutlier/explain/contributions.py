@@ -21,8 +21,6 @@ from dpoutlier.partitions.members import Member
 from dpoutlier.scoring.log_counts import BEND, UNIT, LogCounts
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["Contributions", "contributions"]
-
 
 @dataclass(frozen=True)
 class Contributions:

@@ -23,8 +23,6 @@ from dpoutlier.scoring.nearest_cells import NearestCells
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Counterfactual", "Explained", "Explanation"]
-
 
 @dataclass(frozen=True)
 class Counterfactual:

@@ -27,16 +27,6 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks, last_cell_within, stored_cells
 from dpoutlier.tables.rows import Positions
 
-__all__ = [
-    "NearestRegions",
-    "Visited",
-    "cells_in_order",
-    "middle_of",
-    "nearest_regions",
-    "order_of_walk",
-    "parts_of_score",
-]
-
 MAX_LOOKED = 1000
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from dpoutlier.explain.explanation import Explanation
 
-__all__ = ["demo_figure", "explanation_figure"]
 
 BLUE, ORANGE, GREY, GREEN = "#0072B2", "#D55E00", "#8A8A8A", "#009E73"
 

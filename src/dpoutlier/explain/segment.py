@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["Segment"]
-
 
 class Segment(NamedTuple):
     """Shares of the axis, 0 at its lower end and 1 at its upper; ``high`` is outside. Level i of L is i / L to (i + 1) / L."""

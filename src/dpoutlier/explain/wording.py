@@ -14,8 +14,6 @@ from dpoutlier.explain.segment import Segment
 from dpoutlier.features.category import text_of
 from dpoutlier.features.domain import Domain
 
-__all__ = ["Place", "missing_word", "number_text", "place_of", "range_text", "value_text"]
-
 DIGITS = 3
 """Number of digits of a range's width that are shown."""
 

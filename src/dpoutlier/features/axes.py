@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from dpoutlier._validate import parameter_error, positive_int
 from dpoutlier.features.lattice import LAST
 
-__all__ = ["LINE", "MISSING", "Axes", "Axis", "axes_from_json", "axes_to_json", "each_axis", "level_position", "plain"]
-
 MAX_LEVELS = 2**16
 MISSING = LAST
 """The position of a missing value on a line that has a cell for it: the last one, which no number then takes."""

@@ -17,8 +17,6 @@ from dpoutlier.features.domain import Domain, axis_of
 from dpoutlier.features.file import read_features
 from dpoutlier.features.private_bounds import PrivateBounds, is_pair, number
 
-__all__ = ["Bounds"]
-
 REMEDY = (
     "State the range each feature may have, from knowledge of its meaning and never from the reference rows: "
     "features={'age': (0, 120), 'bmi': (10, 80)}, features=(lowers, uppers), features=(0, 1) for all features alike, "

@@ -16,8 +16,6 @@ import numpy as np
 
 from dpoutlier._validate import parameter_error, true_or_false
 
-__all__ = ["DATE", "NO_NUMBER", "NUMBER", "TRUTH", "Category", "text_of"]
-
 MAX_LEVELS, LONGEST_LEVEL = 10_000, 200
 NO_NUMBER = {"nan", "+nan", "-nan"}
 # The levels that a truth value may mean; the first of them that is declared is meant. Programs write them in many ways.

@@ -15,8 +15,6 @@ from dpoutlier.features.axes import MISSING, Axis, level_position
 from dpoutlier.features.category import Category
 from dpoutlier.features.lattice import LAST, Line, scale
 
-__all__ = ["Domain", "Pair", "check_range"]
-
 MAX_FEATURES, LONGEST_NAME = 10_000, 200
 
 Pair = tuple[float, float]

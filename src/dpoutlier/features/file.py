@@ -15,8 +15,6 @@ from dpoutlier.features.category import Category
 from dpoutlier.features.domain import check_feature_name, check_range
 from dpoutlier.features.private_bounds import PrivateBounds, number
 
-__all__ = ["read_features"]
-
 SHAPES = (
     "[lower, upper], {lower = ..., upper = ...}, {levels = [...]} or {outer = [lower, upper]} for private bounds; missing = 'cell' "
     "can be added to each, ordered = true or other = false to levels, share = 0.1 to outer"

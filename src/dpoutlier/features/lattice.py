@@ -17,8 +17,6 @@ A form may clip x to the bounds first: it finds the same positions, and no sum o
 
 from typing import Any, NamedTuple
 
-__all__ = ["LAST", "POSITIONS", "Line", "bin_of_position", "first_position", "scale"]
-
 POSITIONS = 2**32
 LAST = POSITIONS - 1
 

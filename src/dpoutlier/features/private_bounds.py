@@ -12,8 +12,6 @@ import numpy as np
 from dpoutlier._validate import checked_share, parameter_error
 from dpoutlier.features.domain import check_range
 
-__all__ = ["PrivateBounds", "is_pair", "number"]
-
 
 def number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

@@ -11,8 +11,6 @@ from dpoutlier.kernels.jit import kernel, shared
 from dpoutlier.kernels.ranks import GridArrays
 from dpoutlier.kernels.wide import multiply_add
 
-__all__ = ["find_home_cells", "home_cells"]
-
 HALF = np.uint64(32)
 
 

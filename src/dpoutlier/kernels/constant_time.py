@@ -24,19 +24,6 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined, kernel
 from dpoutlier.kernels.siphash import LENGTH_16, LENGTH_24, absorb, finish, siphash_two, start
 
-__all__ = [
-    "BLOCK",
-    "BUCKET",
-    "CELL_WORDS",
-    "WORDS",
-    "ConstantTimeBuffers",
-    "ConstantTimeTable",
-    "constant_time_block",
-    "new_constant_time_buffers",
-    "no_constant_time_table",
-    "put_in_buckets",
-]
-
 BLOCK = 8  # cells at once, always this number: each loop over them becomes a few vector instructions, without a rest
 WORDS = 46  # after the first. A tail, of probability below 2**-15, needs one of 45 that is not negative: 2**-45 that there is none
 BUCKET = 4

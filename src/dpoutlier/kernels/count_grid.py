@@ -12,8 +12,6 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined, kernel, summing_kernel
 from dpoutlier.kernels.positions import moved
 
-__all__ = ["BLOCK", "LIST_BLOCK", "MAX_BINS", "BinArrays", "count_by_columns", "count_by_rows", "count_column_list"]
-
 BLOCK = 8192  # rows; a multiple of 4
 LIST_BLOCK = 1 << 16  # more where each call takes four columns only
 MAX_BINS = 1 << 21

@@ -17,19 +17,6 @@ from dpoutlier.kernels.laplace import RAN_OUT, draw
 from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
 
-__all__ = [
-    "CONSTANT_TIME",
-    "DENSE",
-    "EXACT",
-    "KEYED",
-    "KEYED_BY_TABLE",
-    "CountTable",
-    "Scratch",
-    "look_up",
-    "new_scratch",
-    "noisy_counts_of",
-]
-
 EXACT, DENSE, KEYED, KEYED_BY_TABLE, CONSTANT_TIME = 0, 1, 2, 3, 4
 BATCH = 12  # words computed at a time where a draw takes many
 ZERO, LAST_BIT = np.uint64(0), np.uint64(1)

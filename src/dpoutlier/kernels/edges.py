@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import kernel
 
-__all__ = ["SHIFT", "Guide", "count_between"]
-
 SHIFT = 44  # of a float64's bits; what is left of a magnitude is its exponent and 8 bits
 
 

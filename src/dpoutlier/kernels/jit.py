@@ -14,8 +14,6 @@ R = TypeVar("R")
 
 config: Any = numba.config
 
-__all__ = ["cache_folder", "compiled_before", "inlined", "kernel", "shared", "summing_kernel"]
-
 
 def _digest_of_kernels() -> str:
     digest = hashlib.blake2b(digest_size=12)

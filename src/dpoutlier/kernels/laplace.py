@@ -13,8 +13,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import kernel, shared
 
-__all__ = ["RAN_OUT", "RATE_BITS", "draw", "fill"]
-
 RATE_BITS = 40
 ONE = np.uint64(1 << RATE_BITS)
 DROP = np.uint64(64 - RATE_BITS)  # a word's upper 40 bits are a uniform integer below ONE

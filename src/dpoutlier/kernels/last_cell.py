@@ -12,8 +12,6 @@ import numpy as np
 from dpoutlier.kernels.jit import kernel, shared
 from dpoutlier.kernels.ranks import GridArrays, Ranks, away_from_home, start_ranks
 
-__all__ = ["find_last_cell", "last_cell", "new_cost_table"]
-
 
 def new_cost_table(grid: GridArrays, max_depth: int) -> Any:
     """Room for ``last_cell``: a row for each feature and one more, a column for each number of steps that may be left."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["BLOCK", "LeafArrays", "add_leaf_terms", "leaf_ids", "tally_leaves"]
-
 BLOCK = 512  # rows that are looked at together
 HALF = np.uint64(32)
 

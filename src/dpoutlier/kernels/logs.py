@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["log_terms"]
-
 HALF, LOW_HALF = np.uint64(32), np.uint64(0xFFFFFFFF)
 ONE, TOP = np.uint64(1), np.uint64(1 << 63)
 BITS = 36  # of the logarithm to base 2, behind the point

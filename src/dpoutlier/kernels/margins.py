@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["add_bin_terms", "bin_ids", "tally_bins"]
-
 HALF = np.uint64(32)
 
 

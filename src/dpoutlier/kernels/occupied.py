@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["Occupied", "add_exact_counts", "hash_of", "new_occupied", "put_counts"]
-
 ODD_0, ODD_1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 HALF, BYTE_BITS, ONE = np.uint64(32), np.uint64(6), np.uint64(1)
 LAST_SIX = np.uint64(63)

@@ -5,8 +5,6 @@ from typing import Any
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.window import Window
 
-__all__ = ["BUCKETS", "into_buckets", "sort_few", "sort_stably"]
-
 BUCKETS = 1 << 12
 SHORT = 24
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel
 
-__all__ = ["fill_positions", "moved"]
-
 
 @inlined
 def moved(value: Any, lower: Any, scale: Any) -> Any:

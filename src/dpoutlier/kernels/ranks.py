@@ -21,19 +21,6 @@ import numpy as np
 from dpoutlier.kernels.jit import inlined
 from dpoutlier.kernels.wide import multiply_add
 
-__all__ = [
-    "LATTICE",
-    "NEVER",
-    "GridArrays",
-    "Ranks",
-    "away_from_home",
-    "below_first",
-    "farthest_cost",
-    "new_ranks",
-    "reach",
-    "start_ranks",
-]
-
 LATTICE = 1 << 32
 STEP = 1 << 33
 NEVER = 1 << 62  # a cost past all others

@@ -6,18 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined, kernel, shared
 
-__all__ = [
-    "LENGTH_16",
-    "LENGTH_24",
-    "absorb",
-    "finish",
-    "siphash_pairs",
-    "siphash_two",
-    "siphash_words",
-    "start",
-    "stream_of_words",
-]
-
 V0 = np.uint64(0x736F6D6570736575)
 V1 = np.uint64(0x646F72616E646F6D)
 V2 = np.uint64(0x6C7967656E657261)

@@ -12,8 +12,6 @@ from dpoutlier.kernels.last_cell import last_cell, new_cost_table
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, away_from_home, below_first, farthest_cost, start_ranks
 from dpoutlier.kernels.walk import GATHERED, RAN_OUT_OF_CELLS, Results, Rule, add_product, as_score
 
-__all__ = ["StoredBuffers", "StoredCells", "decode_cells", "new_stored_buffers", "walk_stored"]
-
 BLOCK = 1024
 
 

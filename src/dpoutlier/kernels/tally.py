@@ -5,8 +5,6 @@ from typing import Any
 from dpoutlier.kernels.jit import kernel
 from dpoutlier.kernels.occupied import Occupied, hash_of, slot_of
 
-__all__ = ["tally_dense", "tally_sparse"]
-
 
 @kernel
 def tally_dense(low: Any, counts: Any) -> None:

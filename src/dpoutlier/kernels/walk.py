@@ -11,21 +11,6 @@ from dpoutlier.kernels.order import BUCKETS, into_buckets, sort_few, sort_stably
 from dpoutlier.kernels.ranks import LATTICE, GridArrays, Ranks, farthest_cost, new_ranks, reach, start_ranks
 from dpoutlier.kernels.window import Path, Window, compare_first_steps, find_cells, new_path, new_window, set_out
 
-__all__ = [
-    "CAPPED",
-    "GATHERED",
-    "RAN_OUT_OF_CELLS",
-    "ROOM",
-    "Buffers",
-    "Results",
-    "Rule",
-    "add_product",
-    "as_score",
-    "new_buffers",
-    "new_results",
-    "walk_points",
-]
-
 GATHERED, RAN_OUT_OF_CELLS, CAPPED, ON_THE_WAY = 0, 1, 2, 3
 LIMB = (
     24  # a weighted score is kept as high * 2**24 + low: for counts below 2**38 units no product and no sum overflows

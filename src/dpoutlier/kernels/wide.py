@@ -6,8 +6,6 @@ import numpy as np
 
 from dpoutlier.kernels.jit import inlined
 
-__all__ = ["multiply_add"]
-
 HALF = np.uint64(32)
 LOW_HALF = np.uint64(0xFFFFFFFF)
 

@@ -18,8 +18,6 @@ from dpoutlier.kernels.ranks import NEVER, Ranks
 
 HOME, ONE = np.uint64(0), np.uint64(1)
 
-__all__ = ["Path", "Window", "compare_first_steps", "find_cells", "new_path", "new_window", "set_out"]
-
 
 class Window(NamedTuple):
     """Cells that were found. One entry per cell."""

@@ -12,9 +12,6 @@ from typing import NamedTuple
 from dpoutlier.exceptions import InvalidParameterError, LedgerError
 from dpoutlier.ledger.entries import Entry
 
-__all__ = ["Head", "announce", "check_heads", "create_anchor", "heads_in", "write_head"]
-
-
 LONGEST_LINE = 100
 BLOCK = 4096
 """Bytes. Disks allocate space to files in blocks of this size or a multiple."""

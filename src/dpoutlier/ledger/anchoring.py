@@ -12,8 +12,6 @@ from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.entries import Entry
 from dpoutlier.ledger.store import read_entries
 
-__all__ = ["check_anchor", "new_anchor", "try_anchor", "update_anchor"]
-
 
 def check_anchor(place: Path, heads: list[Head], entries: list[Entry]) -> None:
     if not heads and len(entries) > 1:

@@ -16,8 +16,6 @@ from dpoutlier.ledger.entries import REMEDY, Entry
 from dpoutlier.privacy.guarantee import MAX_EPSILON, Guarantee, Neighbours
 from dpoutlier.privacy.receipt import checked_name
 
-__all__ = ["AnchorChange", "Balance", "Book", "Budget", "Spending", "Unit", "cost_of", "number_text", "rounded_up"]
-
 PLACES = 12
 
 

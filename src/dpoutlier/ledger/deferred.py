@@ -5,8 +5,6 @@ from __future__ import annotations
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.privacy.receipt import Receipt
 
-__all__ = ["DeferredLedger"]
-
 
 class DeferredLedger(Ledger):
     """Charges at once, like any ledger; what a fit commits is kept until ``settle``.

@@ -10,8 +10,6 @@ from typing import Any
 
 from dpoutlier.exceptions import LedgerError
 
-__all__ = ["REMEDY", "START", "Entry", "chained", "sealed"]
-
 START = "0" * 64
 """What the first entry follows."""
 

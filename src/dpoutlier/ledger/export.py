@@ -10,8 +10,6 @@ from dataclasses import asdict, fields
 
 from dpoutlier.ledger.entries import Entry
 
-__all__ = ["as_csv", "as_json"]
-
 
 def as_csv(entries: Sequence[Entry]) -> bytes:
     """One line for each entry, as it was hashed."""

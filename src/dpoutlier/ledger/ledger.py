@@ -20,8 +20,6 @@ from dpoutlier.ledger.store import Appending, append, check_free, create_file, r
 from dpoutlier.privacy.guarantee import Guarantee, Neighbours, as_epsilon
 from dpoutlier.privacy.receipt import Receipt, checked_name
 
-__all__ = ["Ledger", "check_budget"]
-
 OUTSIDE = "outside of dpoutlier"
 NOTHING_CHARGED = "Nothing was charged."
 

@@ -15,8 +15,6 @@ from dpoutlier._atomic import check_output
 from dpoutlier.exceptions import LedgerError, OutputExistsError
 from dpoutlier.ledger.entries import START, Entry, chained, sealed
 
-__all__ = ["Appending", "append", "check_free", "create_file", "read_entries"]
-
 APPLICATION, VERSION = 0x64706F6C, 1
 NOTHING_ADDED = "Nothing was added to it."
 WAIT = 60.0  # seconds, while another process writes

@@ -21,8 +21,6 @@ from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["Model"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["MODEL_NAME"]
-
 MODEL_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

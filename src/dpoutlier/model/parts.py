@@ -15,8 +15,6 @@ from dpoutlier.noise.laplace import RATE_BITS
 from dpoutlier.privacy.guarantee import Charge, Purpose
 from dpoutlier.privacy.receipt import Receipt
 
-__all__ = ["MAX_PARTS", "Merged", "Part", "People", "charged_to_same_dataset"]
-
 MAX_PARTS = 1000
 
 

@@ -19,8 +19,6 @@ from dpoutlier.privacy.guarantee import Charge, Guarantee, Purpose
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
-__all__ = ["QUANTILES", "ROW_COUNT_SHARE", "Plan", "charge_for", "cost_of_part"]
-
 ROW_COUNT_SHARE = Fraction(1, 20)
 QUANTILES = 2
 """Chosen for each feature with private bounds."""

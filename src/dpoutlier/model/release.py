@@ -9,8 +9,6 @@ from typing import Any
 from dpoutlier.model.model import Model
 from dpoutlier.privacy.guarantee import Charge
 
-__all__ = ["release_id", "release_of"]
-
 
 def release_id(model: Model) -> str:
     """SHA-256 of what one fit released and of its public description; the same in every file, wherever the threshold was set.

@@ -22,7 +22,6 @@ from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours, P
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
 
-__all__ = ["PrivacyStatement", "privacy_statement", "promise_of"]
 
 PAST_THE_CAP = "People with more rows in the reference data than rows_per_person says."
 NOT_PROTECTED = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-__all__ = ["page_of"]
-
 
 def page_of(s: Any) -> list[str]:
     title = f"Privacy statement of a {s.detector} model"

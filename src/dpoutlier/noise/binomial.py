@@ -22,8 +22,6 @@ from typing import NamedTuple
 from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["Between", "Distribution", "chance_of_at_least", "directed", "distribution", "draw_binomial"]
-
 BLOCK = 512  # successes expected in a block of trials
 WORD_DIGITS, GUARD_DIGITS = 20, 25  # 64 bits are 19.3 decimal digits; roundings of a table take about ten of the others
 

@@ -12,8 +12,6 @@ import numpy as np
 from dpoutlier.kernels.guided import GuidedTable
 from dpoutlier.kernels.laplace import RATE_BITS
 
-__all__ = ["DIGITS", "MAX_SCALE", "exponential", "guided_table", "has_table", "no_table"]
-
 DIGITS = 2  # of 64 bits; that a draw needs more has probability below 2**-110
 MAX_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1
 TAIL_SCALES = Fraction(111, 10)  # exp(-11.1) < 2**-16: so rarely is a draw past either end of the table

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 from dpoutlier._validate import parameter_error
 from dpoutlier.noise.mechanism import Noise
 
-__all__ = ["SLACK", "SummedNoise", "as_level"]
-
 SLACK = 1e-9
 MAX_LEVEL = Fraction(999_999, 1_000_000)
 ALIASED, CUT_OFF = 1e-12, 1e-10

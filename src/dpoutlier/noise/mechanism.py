@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["Cost", "Mechanism", "Noise", "Sensitivity"]
-
 
 class Sensitivity(NamedTuple):
     """How far neighbours can move a vector of counts. ``Guarantee.sensitivity`` returns it.

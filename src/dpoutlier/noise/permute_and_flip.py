@@ -18,8 +18,6 @@ from dpoutlier.kernels.permute_and_flip import TABLE_ENDS, flip_coins
 from dpoutlier.noise.laplace import PureMechanism, more_words
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["PermuteAndFlip", "permute_and_flip", "uniform_below"]
-
 LIMITS = 64  # a coin that needs more of them has a probability below exp(-64), and gets more
 WORDS_A_COIN = 4
 

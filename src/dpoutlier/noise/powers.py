@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from dpoutlier.noise.guide import exponential, guided_table
 
-__all__ = ["law_powers"]
-
 BITS = 320
 WHOLE_BITS = 128
 

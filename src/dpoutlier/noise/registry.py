@@ -8,8 +8,6 @@ from typing import Any, Literal, NamedTuple
 from dpoutlier._validate import parameter_error
 from dpoutlier.noise.mechanism import Cost, Mechanism, Noise, Sensitivity
 
-__all__ = ["mechanism_from_json", "mechanism_to_json", "noise_costing"]
-
 
 class Registered(NamedTuple):
     """A mechanism: its name in files, its module and class, and the guarantees whose noise it is."""

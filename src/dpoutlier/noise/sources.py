@@ -4,8 +4,6 @@ import hashlib
 import os
 from typing import Protocol
 
-__all__ = ["ByteSource", "SystemBytes", "UnsafeSeededBytes", "byte_source"]
-
 
 class ByteSource(Protocol):
     """Anything that gives uniform random bytes."""

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = ["draw_below", "draw_distinct_below", "same_as_before"]
-
 SPARE = 64
 
 

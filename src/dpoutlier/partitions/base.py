@@ -13,16 +13,6 @@ from dpoutlier._validate import parameter_error, positive_int
 from dpoutlier.features.axes import MISSING, Axes, Axis, axes_from_json, axes_to_json, each_axis, plain
 from dpoutlier.partitions.members import Member
 
-__all__ = [
-    "MAX_CELLS",
-    "Binned",
-    "CellIds",
-    "Partition",
-    "absent_positions",
-    "cell_ids",
-    "ids_below_64_bits",
-]
-
 CellIds = NDArray[np.uint64]
 """Ids of cells below 2**128 as words (high, low): the last axis has length 2."""
 

@@ -21,8 +21,6 @@ from dpoutlier.kernels.tally import tally_dense
 from dpoutlier.partitions.base import MAX_CELLS, Binned, CellIds, absent_positions
 from dpoutlier.partitions.members import Member, strides_of
 
-__all__ = ["Grid", "bins_by_rule"]
-
 MAX_BINS = 2**24
 FINEST_UNIT = 2**38
 MAX_SUMS = 100_000

@@ -14,8 +14,6 @@ from dpoutlier.features.lattice import POSITIONS, first_position
 from dpoutlier.kernels.siphash import stream_of_words
 from dpoutlier.partitions.members import CutAxis, Digit, Member, numbered, strides_of
 
-__all__ = ["LEVELS_PER_FEATURE", "grow"]
-
 LEVELS_PER_FEATURE = 3
 MIN_SHARE = 1503238553  # 0.35 * 2**32, rounded down
 MORE_SHARE = 1288490188  # 0.3 * 2**32, rounded down

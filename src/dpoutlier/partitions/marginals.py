@@ -15,8 +15,6 @@ from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
 from dpoutlier.partitions.base import Binned, CellIds, absent_positions, ids_below_64_bits
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS, Digit, EvenAxis, Member, numbered
 
-__all__ = ["Margins"]
-
 
 @dataclass(frozen=True)
 class Margins(Binned):

@@ -18,8 +18,6 @@ import numpy as np
 from dpoutlier.features.lattice import POSITIONS
 from dpoutlier.kernels.leaves import LeafArrays
 
-__all__ = ["MAX_MEMBER_CELLS", "CutAxis", "Digit", "EvenAxis", "Member", "kernel_arrays", "numbered", "strides_of"]
-
 MAX_MEMBER_CELLS = 2**22
 """Largest number of cells of all members together: scores hold a term for each cell."""
 

@@ -11,8 +11,6 @@ from dpoutlier.features.lattice import bin_of_position, first_position
 from dpoutlier.partitions.base import CellIds, absent_positions
 from dpoutlier.partitions.grid import Grid
 
-__all__ = ["MAX_REGION", "cells_within", "check_steps", "home_bins"]
-
 MAX_REGION = 100_000
 
 

@@ -12,8 +12,6 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.partitions.trees import Trees
 
-__all__ = ["partition_from_json"]
-
 PARTITIONS: dict[str, Any] = {"grid": Grid, "trees": Trees, "mixed-trees": Trees, "margins": Margins}
 
 

@@ -19,8 +19,6 @@ from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 from dpoutlier.partitions.grow import LEVELS_PER_FEATURE, grow
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS, Member, kernel_arrays
 
-__all__ = ["Trees", "trees_by_rule"]
-
 MAX_TREES, MAX_DEPTH, MAX_LEVELS = 4096, 16, 2**25
 MAX_EPSILON = 16.0  # of the rule: past that there is hardly any noise, and more depth would only spread the rows
 

@@ -13,9 +13,6 @@ from dpoutlier._validate import exact_number, one_of, parameter_error, positive_
 from dpoutlier.noise.mechanism import Mechanism, Noise, Sensitivity
 from dpoutlier.noise.registry import mechanism_from_json, mechanism_to_json
 
-__all__ = ["LEAKED", "Charge", "Guarantee", "Neighbours", "Purpose", "as_epsilon", "sensitivity"]
-
-
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**12), Fraction(10**9)
 LEAKED = "the bounds were taken from the reference rows: every score depends on them, and no noise covers that."
 """What voids a guarantee whose bounds come from ``unsafe_bounds``.

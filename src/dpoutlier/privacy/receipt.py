@@ -9,8 +9,6 @@ from typing import Any
 
 from dpoutlier._validate import parameter_error, positive_int
 
-__all__ = ["MAX_NAME", "Receipt", "checked_name"]
-
 MAX_NAME = 200
 
 

@@ -12,8 +12,6 @@ from dpoutlier.counts.base import NoisyCounts
 from dpoutlier.partitions.base import Partition
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["Scorer"]
-
 
 class Scorer(Protocol):
     """A rule that turns positions and released counts into outlier scores."""

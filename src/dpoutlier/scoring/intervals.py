@@ -18,8 +18,6 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.region import cells_within, check_steps, home_bins
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["CountIntervals", "count_intervals"]
-
 CHUNK = 2**14  # points at a time
 
 

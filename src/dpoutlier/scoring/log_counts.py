@@ -22,8 +22,6 @@ from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.scoring.threshold import geometric_levels
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["TERM_UNIT", "LogCounts"]
-
 UNIT = 2**16
 """Floors are whole numbers of 1 / UNIT rows."""
 TERM_UNIT = 2**32

@@ -25,8 +25,6 @@ from dpoutlier.scoring.threads import MAX_CHUNK, in_chunks
 from dpoutlier.scoring.threshold import MAX_LEVELS, geometric_levels
 from dpoutlier.tables.rows import Positions
 
-__all__ = ["NearestCells", "Walks", "check_last_cell", "last_cell_within", "stored_cells"]
-
 NO_LIMIT = 2**40
 MAX_POSITIONS = 2**15
 MIN_CROSSOVER = 256

@@ -8,8 +8,6 @@ from dpoutlier.scoring.base import Scorer
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells
 
-__all__ = ["scorer_from_json"]
-
 SCORERS: dict[str, Any] = {"nearest-cells": NearestCells, "log-counts": LogCounts}
 
 

@@ -8,8 +8,6 @@ from threading import Lock
 
 from dpoutlier._validate import is_whole, parameter_error
 
-__all__ = ["in_chunks", "thread_count"]
-
 MIN_CHUNK, FIRST_CHUNK, MAX_CHUNK = 64, 512, 4096
 SHORT, LONG = 0.02, 0.2  # seconds
 

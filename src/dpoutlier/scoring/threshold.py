@@ -13,8 +13,6 @@ from dpoutlier._validate import checked_share
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.registry import mechanism_to_json
 
-__all__ = ["MAX_LEVELS", "ScoreHistogram", "bin_of", "geometric_levels"]
-
 MAX_LEVELS = 128
 
 

@@ -14,8 +14,6 @@ from dpoutlier.detectors.frames import ADDED
 from dpoutlier.server.bodies import KINDS
 from dpoutlier.server.models import LoadedModel, number
 
-__all__ = ["CONTENT_TYPES", "WRITERS"]
-
 CONTENT_TYPES = {kind: name for name, kind in KINDS.items()}
 END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCORE, OUTSIDE, PREDICTION = ADDED

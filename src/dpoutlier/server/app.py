@@ -25,8 +25,6 @@ from dpoutlier.server.routes import router
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.worker import Worker
 
-__all__ = ["app_from_environment", "create_app"]
-
 RETRY = 1.0
 """Seconds before a worker that cannot start gives up."""
 OTHERS = {

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from dpoutlier.features.category import Category
 from dpoutlier.tables import convert
 
-__all__ = ["DictionaryColumn"]
-
 
 class DictionaryColumn:
     """One column, checked; its chunks share one dictionary. ValueError if an index points past it."""

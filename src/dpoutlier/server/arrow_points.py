@@ -17,8 +17,6 @@ from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.tables import convert
 from dpoutlier.tables.arrow_message import DAMAGED, Batch, batch_of
 
-__all__ = ["arrow_points"]
-
 MAX_MESSAGES, MAX_COLUMNS = 10_000, 20_000
 MAX_LAYOUTS, LONGEST_LAYOUT = 32, 1 << 16
 ONE_DICTIONARY = (

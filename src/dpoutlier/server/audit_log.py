@@ -21,8 +21,6 @@ from dpoutlier.exceptions import DpoutlierError
 from dpoutlier.server.audit_mark import Known, Mark
 from dpoutlier.server.logs import log, where
 
-__all__ = ["FAULTS", "FIRST", "AuditChangedError", "AuditError", "AuditLog", "Verified", "verify"]
-
 FIRST = "0" * 64
 TAIL, LONGEST_TAIL = 1 << 14, 1 << 26
 """Bytes that are read to find the last entry: at first, and at most."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
-__all__ = ["Known", "Mark"]
-
 PLACE = Struct("<QQQQ32s")
 
 

@@ -13,8 +13,6 @@ from dpoutlier.server.keys import OPEN, Key, KeyRing, read_keys
 from dpoutlier.server.logs import log
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["MAX_AGE", "Guard"]
-
 REALM = ((b"www-authenticate", b"Bearer"),)
 WHO = "this server needs a valid key: send the header 'Authorization: Bearer dpo_...'. The operator of the server makes keys."
 LONGEST = 200

@@ -11,8 +11,6 @@ from typing import Any
 
 from dpoutlier.server.error_responses import Refusal, cut
 
-__all__ = ["ARROW", "KINDS", "BodyReader", "Gone", "answer_kind", "body_kind"]
-
 ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {
     "application/json": "json",

@@ -14,8 +14,6 @@ from dpoutlier.server.points import Points, chosen_columns, too_many_rows
 from dpoutlier.tables import convert
 from dpoutlier.tables.csv import CsvPoints, CsvRecordError
 
-__all__ = ["csv_points"]
-
 MAX_COLUMNS, LONGEST_FIELD = 20_000, 1 << 17
 MAX_COMMAS = MAX_COLUMNS + LONGEST_FIELD
 """Largest number of commas in a record, those within quotes included."""

@@ -16,8 +16,6 @@ from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.parameters import check_given_once
 from dpoutlier.server.worker import worker_of
 
-__all__ = ["ModelToQuery", "ModelToShow", "RequestKey", "exchange_of", "model_to_query", "note_route"]
-
 NO_MODEL = (
     "there is no model with that id, or this key is not for it. GET /v1/models lists the models that the key is for."
 )

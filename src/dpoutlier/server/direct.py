@@ -12,8 +12,6 @@ from dpoutlier.server.envelope import App, Receive, Scope, Send
 from dpoutlier.server.parameters import ScoreQuery, refusal_of
 from dpoutlier.server.routes import SCORE, score
 
-__all__ = ["DirectScores"]
-
 PATH = re.compile(re.escape(SCORE).replace(r"\{model\}", "([^/]+)"))
 DEFAULTS = ScoreQuery()
 

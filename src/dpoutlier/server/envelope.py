@@ -17,8 +17,6 @@ from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.worker import Worker
 
-__all__ = ["JSON", "SECURITY", "App", "Envelope", "Exchange", "Receive", "Scope", "Send"]
-
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -6,8 +6,6 @@ from typing import Any, Self
 
 from pydantic_core import to_json
 
-__all__ = ["CODES", "Refusal", "cut", "error_body"]
-
 SHOWN = 80
 CODES = {
     "bad-parameter": 400,

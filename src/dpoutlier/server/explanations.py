@@ -12,8 +12,6 @@ from dpoutlier.explain.explanation import Explanation
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.points import Points
 
-__all__ = ["explanations_body"]
-
 
 def explanations_body(served: LoadedModel, points: Points, values: Any) -> bytes:
     """JSON of why each point scores as it does. ``values`` are the points as ``explain`` takes them."""

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["Access", "access_in", "access_of", "give"]
-
 LIST = "system.posix_acl_access"
 """The access list that setfacl sets."""
 OWN = 0o600

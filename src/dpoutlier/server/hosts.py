@@ -11,8 +11,6 @@ import re
 
 from dpoutlier.server.error_responses import Refusal, cut
 
-__all__ = ["check_host", "is_loopback"]
-
 OWN = re.compile(rb"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{0,5})?", re.IGNORECASE)
 
 

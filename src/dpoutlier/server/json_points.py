@@ -10,8 +10,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.server.error_responses import Refusal, cut
 from dpoutlier.server.points import Points, absent_column, columns_of_values, too_many_rows
 
-__all__ = ["json_points"]
-
 SPARE_BRACKETS = 1000
 """Brackets allowed beyond two for each point, for example in text."""
 LONGEST_NUMBER = 40

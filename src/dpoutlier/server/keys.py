@@ -24,8 +24,6 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.server.file_ownership import access_in, access_of, give
 
-__all__ = ["OPEN", "Key", "KeyRing", "create_key", "read_keys", "revoke_key"]
-
 FORMAT = "dpoutlier keys"
 LETTERS = "abcdefghijklmnopqrstuvwxyz234567"
 ID = re.compile(r"[a-z2-7]{10}")

@@ -14,8 +14,6 @@ from typing import Any
 
 from pydantic_core import to_json
 
-__all__ = ["UVICORN_LOGS", "flush", "log", "where"]
-
 WHOLE = 4096
 """Bytes that a pipe takes in one piece."""
 MAX_WAITING = 100

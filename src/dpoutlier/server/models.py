@@ -30,8 +30,6 @@ from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, Mod
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
-__all__ = ["LOADED", "MISSING", "LoadedModel", "LoadedModels", "named_models", "number", "prepared"]
-
 MAX_SCORERS = 64
 WARM_ROWS = 3
 RETRY = 5.0

@@ -12,8 +12,6 @@ from starlette.datastructures import QueryParams
 from dpoutlier.features.category import NUMBER
 from dpoutlier.server.error_responses import Refusal, cut
 
-__all__ = ["ExplainQuery", "ScoreQuery", "check_given_once", "refusal_of"]
-
 LONGEST_NUMBER = 400
 MUST = {
     "float_parsing": "be a number, such as 0.05",

@@ -12,8 +12,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.server.error_responses import Refusal, cut
 from dpoutlier.tables import convert
 
-__all__ = ["Points", "absent_column", "chosen_columns", "columns_of_values", "missing_value", "too_many_rows"]
-
 SHOWN_COLUMNS = 20
 PLAIN = frozenset({int, float, bool})
 SCALARS = frozenset({int, float, bool, str, type(None)})

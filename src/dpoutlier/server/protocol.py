@@ -18,8 +18,6 @@ from dpoutlier.server.error_responses import CODES, error_body
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.settings import Settings
 
-__all__ = ["BoundedProtocol"]
-
 MAX_HEADERS = 100
 LINGER = 30.0
 """Seconds that a client may take to fetch an answer that waits for it, after the last byte."""

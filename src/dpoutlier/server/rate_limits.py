@@ -12,8 +12,6 @@ from struct import Struct
 
 from dpoutlier.server.error_responses import Refusal
 
-__all__ = ["RateLimit"]
-
 SLOTS = 1 << 14
 SLOT = Struct("<16sdd")
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from dpoutlier.server.audit_log import FAULTS, AuditLog
 
-__all__ = ["MAX_REFUSED", "REFUSED_SECONDS", "RefusedEntries"]
-
 MAX_REFUSED, REFUSED_SECONDS = 20, 60.0
 """Each worker writes entries for MAX_REFUSED refused requests in REFUSED_SECONDS. One entry counts the rest."""
 

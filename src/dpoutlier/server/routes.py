@@ -30,8 +30,6 @@ from dpoutlier.server.points import Points, missing_value
 from dpoutlier.server.schemas import ErrorResponse, Explanations, Health, ModelDetail, ModelList, PointsIn, Scores
 from dpoutlier.server.worker import worker_of
 
-__all__ = ["SCORE", "router"]
-
 SCORE = "/v1/models/{model}/score"
 PAGE = {file.name: file.read_bytes() for file in (Path(__file__).parent / "page").iterdir()}
 TEXT = {"schema": {"type": "string"}}

@@ -24,8 +24,6 @@ from dpoutlier.server.logs import UVICORN_LOGS, log, where
 from dpoutlier.server.models import LoadedModels
 from dpoutlier.server.settings import VARIABLE, Settings
 
-__all__ = ["serve"]
-
 HEALTH_SECONDS = 60
 FOLDER = "dpoutlier-serve-"
 METRICS = "PROMETHEUS_MULTIPROC_DIR"

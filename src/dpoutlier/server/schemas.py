@@ -9,20 +9,6 @@ from pydantic import BaseModel, Field
 from dpoutlier.privacy.guarantee import Neighbours
 from dpoutlier.server.error_responses import CODES
 
-__all__ = [
-    "ErrorResponse",
-    "Explanations",
-    "Feature",
-    "Health",
-    "Infinite",
-    "Limits",
-    "ModelDetail",
-    "ModelList",
-    "ModelSummary",
-    "PointsIn",
-    "Scores",
-]
-
 Value = float | int | str | bool | None
 Infinite = Literal["inf", "-inf"]
 """JSON has no infinity."""

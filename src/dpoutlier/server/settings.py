@@ -7,8 +7,6 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Self
 
-__all__ = ["VARIABLE", "Settings"]
-
 VARIABLE = "DPOUTLIER_SERVER"
 
 

@@ -12,8 +12,6 @@ from uvicorn.supervisors.multiprocess import Process
 
 from dpoutlier.server.logs import log, where
 
-__all__ = ["Supervisor"]
-
 STEP = 0.2
 
 

@@ -10,8 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dpoutlier.server.error_responses import Refusal
 from dpoutlier.server.models import LoadedModel
 
-__all__ = ["Work", "WorkThreads"]
-
 Work = Callable[[], tuple[bytes, int]]
 """Makes the body of a response, and says how many points it is about."""
 

@@ -16,8 +16,6 @@ from dpoutlier.server.logs import log, where
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LOADED, MISSING, LoadedModels
 
-__all__ = ["INTERVAL", "LOADING", "PeriodicCheck", "Watch", "check_models", "parent_check"]
-
 INTERVAL = 0.5
 """Seconds between two checks."""
 LOADING = 300.0

@@ -16,8 +16,6 @@ from dpoutlier.server.settings import Settings
 from dpoutlier.server.threads import WorkThreads
 from dpoutlier.server.watch import LOADING, PeriodicCheck, Watch, check_models, parent_check
 
-__all__ = ["Worker", "worker_of"]
-
 
 class Worker:
     """The state behind the routes of one process. Models are loaded when the application starts."""

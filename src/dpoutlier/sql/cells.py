@@ -10,8 +10,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.members import CutAxis, EvenAxis, Member
 from dpoutlier.sql.places import place
 
-__all__ = ["cell"]
-
 
 def cell(member: Member, domain: Domain) -> str:
     return " + ".join([str(member.first), *(_added(axis, domain) for axis in member.axes)])

@@ -17,8 +17,6 @@ from dpoutlier.model.release import release_of
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.sql.query import check_names, score_query
 
-__all__ = ["export_scores"]
-
 
 def export_scores(
     model: Model, path: Path, sql: Path | None, *, table: str, overwrite: bool = False, secret: bool = False

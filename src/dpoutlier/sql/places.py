@@ -9,8 +9,6 @@ from dpoutlier.engines.sql_text import exact, literal, quoted
 from dpoutlier.features.category import NO_NUMBER, TRUTH, Category, text_of
 from dpoutlier.features.domain import Domain
 
-__all__ = ["complete", "outside", "place", "places", "values"]
-
 BLANKS = r"[\t-\r\x1c-\x20\x{85}\p{Z}]+"
 """What Python strips from text, in RE2's words."""
 NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"

@@ -13,8 +13,6 @@ from dpoutlier.scoring.log_counts import TERM_UNIT
 from dpoutlier.sql.cells import cell
 from dpoutlier.sql.places import complete, outside, places, values
 
-__all__ = ["ADDED", "check_names", "score_query"]
-
 ADDED = ("dpoutlier_row", "outside_bounds", "outlier_score", "score_samples", "prediction")
 """Columns that the query adds to those of the points."""
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["DAMAGED", "Batch", "batch_of"]
-
 RECORD_BATCH, DICTIONARY_BATCH = 3, 2
 MAX_BUFFERS = 1 << 18
 DAMAGED = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, NotImplementedError, EOFError)

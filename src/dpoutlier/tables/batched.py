@@ -11,8 +11,6 @@ from typing import Any, Self, TypeVar
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["BATCH", "BatchedTable", "FileTable", "Watch", "ahead", "not_a_number", "rows_of_a_batch", "type_text"]
-
 BATCH = 1 << 22  # values: 32 MB of float64, enough to make the overhead of a batch small
 MAX_ROWS = 1 << 19  # of a batch, where columns are few: they may be long text
 T = TypeVar("T")

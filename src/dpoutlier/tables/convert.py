@@ -27,25 +27,6 @@ from dpoutlier.tables.rows import Rows
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
 
-__all__ = [
-    "check_types",
-    "codes_of",
-    "column_names",
-    "columns",
-    "first_missing",
-    "is_frame",
-    "is_lazy",
-    "level_values",
-    "missing_value",
-    "number_of_columns",
-    "numbers",
-    "points_array",
-    "points_rows",
-    "read_by_text",
-    "values",
-    "without",
-    "without_person",
-]
 
 KERNEL_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))  # of this machine's byte order
 

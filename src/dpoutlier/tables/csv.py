@@ -15,16 +15,6 @@ from dpoutlier.exceptions import InvalidParameterError, PointsError
 from dpoutlier.features.category import DATE, NUMBER
 from dpoutlier.tables.batched import FileTable
 
-__all__ = [
-    "CsvPoints",
-    "CsvRecordError",
-    "CsvTable",
-    "check_columns",
-    "check_csv_names",
-    "csv_header",
-    "csv_stream",
-]
-
 RECORDS = 20_000
 LONGEST_FIELD = 2**31 - 1
 

@@ -12,8 +12,6 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.tables.batched import BatchedTable, ahead, rows_of_a_batch
 from dpoutlier.tables.parquet import agreed, decoded, open_parquet, types_of
 
-__all__ = ["DatasetTable", "is_dataset"]
-
 
 def is_dataset(table: Any) -> bool:
     """Whether this is a data set of pyarrow. Does not import pyarrow."""

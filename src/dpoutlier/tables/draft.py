@@ -20,8 +20,6 @@ from dpoutlier.features.category import DATE, LONGEST_LEVEL, NUMBER, text_of
 from dpoutlier.features.domain import LONGEST_NAME, check_range
 from dpoutlier.tables import convert
 
-__all__ = ["Drafted", "draft", "drafted", "to_toml"]
-
 MAX_NUMBERS, MAX_TEXTS = 10, 30
 """More distinct numbers become a range instead of levels; more distinct texts count as free text."""
 MANY_TEXTS, OFTEN = 300, 20

@@ -11,8 +11,6 @@ from dpoutlier.tables.csv import CsvTable
 from dpoutlier.tables.parquet import ParquetTable
 from dpoutlier.tables.paths import files_of, format_of
 
-__all__ = ["file_table"]
-
 
 def file_table(
     path: str | Path | Sequence[str | Path], names: Sequence[str] | None = None, person: str | None = None

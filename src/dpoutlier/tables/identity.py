@@ -12,8 +12,6 @@ import numpy as np
 
 from dpoutlier._validate import is_whole
 
-__all__ = ["NO_ID", "identity"]
-
 NO_ID = {"", "na", "n/a", "nan", "null", "none", "<na>", "nat"}
 """Words that stand for a missing id."""
 MAX_DIGITS = 400

@@ -14,7 +14,6 @@ from dpoutlier.tables.paths import files_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ParquetTable", "agreed", "decoded", "open_parquet", "parquet_schema", "types_of"]
 
 BUFFER = 1 << 18  # bytes of a column that are read at once: a row group of any size takes no more
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from dpoutlier.exceptions import InvalidParameterError
 
-__all__ = ["FORMATS", "check_text_is_path", "files_of", "format_of"]
-
 FORMATS = (".csv", ".parquet")
 NO_PATH = (
     "X is text or a list of texts, so it was read as file paths or patterns. There is no such file or folder, and the text does "

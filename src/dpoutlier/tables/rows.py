@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from dpoutlier.features.domain import Domain
 from dpoutlier.kernels.positions import fill_positions
 
-__all__ = ["MissingValueError", "Positions", "Rows"]
-
 
 class Positions(Protocol):
     """Lattice positions of rows: an array of shape (n, n_features), or something that makes slices of one."""

@@ -28,8 +28,6 @@ from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.threads import in_chunks
 from dpoutlier.tables.rows import Positions, Rows
 
-__all__ = ["Counts", "count_rows"]
-
 MAX_COUNTERS = 2**22  # cells that have a counter each; past that, occupied cells only
 CHUNK = 2**19
 BLOCK_VALUES = 2**16

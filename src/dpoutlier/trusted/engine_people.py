@@ -14,8 +14,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.tables.identity import NO_ID
 from dpoutlier.trusted.people import PRIME, factors
 
-__all__ = ["kept_frame"]
-
 WHOLE = 2.0**53
 """From here on, numbers have no digits after the point."""
 LARGEST = sys.float_info.max

@@ -27,8 +27,6 @@ from dpoutlier.trusted.quantiles import choose_quantiles, widened
 from dpoutlier.trusted.queries import ReferenceQueries
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
-__all__ = ["fit_model"]
-
 
 def fit_model(reference: Any, plan: Plan) -> Model:
     """Fit on reference rows as planned. The rows are dropped on return."""

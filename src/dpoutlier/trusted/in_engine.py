@@ -21,8 +21,6 @@ from dpoutlier.trusted.quantiles import EdgeCounts
 from dpoutlier.trusted.queries import StreamedReference
 from dpoutlier.trusted.reference import Reference, in_silence
 
-__all__ = ["EngineReference", "QueriedReference"]
-
 CELL, N = "cell", "n"
 E = TypeVar("E", bound=QueryEngine)
 

@@ -15,8 +15,6 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.tables.rows import Positions
 from dpoutlier.trusted.reference import read_reference
 
-__all__ = ["ReferenceNeighbours"]
-
 
 def embedded(positions: NDArray[np.uint32], axes: Sequence[Axis]) -> NDArray[np.float64]:
     """Rows as points of a space whose Euclidean distance is the one that is meant.

@@ -30,8 +30,6 @@ from dpoutlier.trusted.quantiles import EdgeCounts
 from dpoutlier.trusted.queries import ReferenceQueries, StreamedReference
 from dpoutlier.trusted.reference import Reference, in_silence
 
-__all__ = ["ClusterReference", "check_workers"]
-
 PARTIAL = pa.schema([("part", pa.int32()), ("high", pa.int64()), ("low", pa.int64()), ("n", pa.int64())])
 KEY = ["part", "high", "low"]
 

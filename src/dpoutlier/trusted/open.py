@@ -13,8 +13,6 @@ from dpoutlier.tables import convert
 from dpoutlier.trusted.queries import ReferenceQueries, StreamedReference
 from dpoutlier.trusted.reference import in_silence, read_reference
 
-__all__ = ["open_reference"]
-
 
 def open_reference(reference: Any, plan: Plan, charge: Callable[[], None] = lambda: None) -> ReferenceQueries:
     """The rows that a fit may read. With a person column: at most ``rows_per_person`` rows of each person.

@@ -10,8 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PRIME", "Block", "factors", "kept_rows", "places_of", "row_keys"]
-
 
 class Block(NamedTuple):
     """Some rows."""

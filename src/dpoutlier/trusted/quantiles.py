@@ -20,18 +20,6 @@ from dpoutlier.kernels.edges import SHIFT, Guide, count_between
 from dpoutlier.noise.permute_and_flip import permute_and_flip
 from dpoutlier.noise.sources import ByteSource
 
-__all__ = [
-    "HIGH",
-    "LOW",
-    "WIDENING",
-    "EdgeCounts",
-    "candidates",
-    "choose_quantiles",
-    "spread",
-    "utilities",
-    "widened",
-]
-
 LOW, HIGH = Fraction(1, 4), Fraction(3, 4)
 WIDENING = 3.0  # times the width between the quantiles, on both sides: Tukey's outer fences
 

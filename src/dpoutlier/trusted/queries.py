@@ -15,8 +15,6 @@ from dpoutlier.trusted.counts import Counts, count_rows
 from dpoutlier.trusted.quantiles import EdgeCounts
 from dpoutlier.trusted.reference import Reference
 
-__all__ = ["ReferenceQueries", "StreamedReference"]
-
 
 class ReferenceQueries(Protocol):
     """The reference rows of a fit, wherever they are. With a person column: at most ``rows_per_person`` of each person."""

@@ -18,8 +18,6 @@ from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.people import Block, kept_rows, places_of
 
-__all__ = ["UNREADABLE", "Reference", "in_silence", "read_reference"]
-
 UNREADABLE = (
     "the reference data could not be read as a table of numbers. The cause is not shown, because it could reveal something "
     "about a row. Check that every row has the same number of values, that the columns are numbers or text, that files are "

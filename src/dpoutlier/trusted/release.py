@@ -13,8 +13,6 @@ from dpoutlier.noise.sources import ByteSource
 from dpoutlier.noise.uniform import draw_distinct_below, same_as_before
 from dpoutlier.trusted.counts import Counts
 
-__all__ = ["release_dense", "release_keyed", "release_sparse", "release_vector"]
-
 SPARE = 64
 
 

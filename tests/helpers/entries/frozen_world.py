@@ -24,8 +24,6 @@ from dpoutlier.ledger import ledger
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes
 from dpoutlier.server import audit_log, envelope, keys, logs
 
-__all__ = ["Seen", "observed"]
-
 GIVEN = "given"
 """The folder of what a scenario is given: reference rows lie there, and it is not looked into."""
 NOISY_LOGGERS = ("asyncio", "matplotlib", "PIL", "numba", "fsspec", "py4j", "urllib3")

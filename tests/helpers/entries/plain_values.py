@@ -21,8 +21,6 @@ import pyarrow.parquet as pq
 
 from .frozen_world import Seen
 
-__all__ = ["bytes_of", "difference", "leaves", "plain"]
-
 OPAQUE = ("_thread", "threading", "urllib3", "concurrent", "asyncio", "contextlib")
 """Modules whose objects are shown by their type alone: locks, connections."""
 DEEP = 40

@@ -9,8 +9,6 @@ import dpoutlier
 from .scenarios import SCENARIOS, WALKED
 from .walking import LEFT_TO_SCENARIOS, Walk, how_to_call, members
 
-__all__ = ["EXEMPT", "check_walk", "complaints", "covered", "exempt"]
-
 EXEMPT = {
     "KNN.*": "the baseline that is not private, by its first line: it keeps the rows; that its fit is silent is covered",
     "dpoutlier.as_in_paper": "the paper's recipe, which is not private, by its first line: the grid is made from the rows",

@@ -16,8 +16,6 @@ from dpoutlier.trusted import fit
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.quantiles import EdgeCounts
 
-__all__ = ["Release", "distance", "recorded_releases"]
-
 FUNCTIONS = ("release_dense", "release_keyed", "release_sparse", "release_vector", "choose_quantiles", "ExactCounts")
 """What ``trusted.fit`` calls for each release; exact counts are those of the twins, which promise nothing."""
 

@@ -14,8 +14,6 @@ from .registry import check_walk
 from .releases import Release, distance, recorded_releases
 from .scenarios import WALKED, Place, Scenario
 
-__all__ = ["find_planted", "replay", "search"]
-
 SEED = 11
 
 

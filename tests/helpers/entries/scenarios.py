@@ -46,8 +46,6 @@ from server_process import call, loaded_app
 from .reference_tables import ARRAYS, FEATURES, FRAMES, MOST, PEOPLE, POINTS, TOML, Row, arrow, written
 from .walking import walk
 
-__all__ = ["ARGUMENTS", "REQUESTS", "SCENARIOS", "WALKED", "Place", "Scenario"]
-
 
 @dataclass(frozen=True)
 class Place:

@@ -22,8 +22,6 @@ from dpoutlier.tables.paths import FORMATS
 
 from .walking import members
 
-__all__ = ["commands", "documented", "names", "public_members", "routes", "sources", "surface"]
-
 ROOT = Path(__file__).parents[3]
 EAGER = ("pandas", "polars", "pyarrow", "modin", "cudf")
 """Frames in memory that narwhals knows."""

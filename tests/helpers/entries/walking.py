@@ -19,8 +19,6 @@ from .frozen_world import texts_of
 from .plain_values import plain, state
 from .reference_tables import POINTS
 
-__all__ = ["Walk", "how_to_call", "members", "walk"]
-
 NOT_OURS = ("builtins", "enum", "typing", "collections", "abc", "prometheus_client", "threading")
 
 

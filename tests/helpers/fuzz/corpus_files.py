@@ -4,8 +4,6 @@ import gzip
 import hashlib
 from pathlib import Path
 
-__all__ = ["CORPUS", "add", "content_of", "inputs"]
-
 CORPUS = Path(__file__).parents[2] / "fuzz" / "corpus"
 LONG = 2000
 

@@ -15,7 +15,6 @@ from dpoutlier.ledger.store import SCHEMA
 from dpoutlier.model.file import archive
 
 SHARED = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-__all__ = ["ledger_of", "ledger_rows", "members_of", "npy_with_header", "sealed_model"]
 
 
 def members_of(data):

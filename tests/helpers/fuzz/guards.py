@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-__all__ = ["EVERYTHING", "Finding", "guarded", "limited_address_space", "reading", "unwatched"]
-
 MEGABYTE = 1 << 20
 HEADROOM = 1 << 30
 """Bytes of addresses that a child may take beyond those that it has when everything is imported and compiled."""

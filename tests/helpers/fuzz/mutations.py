@@ -17,8 +17,6 @@ from dpoutlier.server.audit_log import FIRST, _hash, _line
 
 from .forged_files import ledger_of, ledger_rows, members_of, npy_with_header, sealed_model
 
-__all__ = ["changed_bytes", "changed_json", "mutated"]
-
 NUMBERS = (0, -1, 1, 2, 255, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 2**128, -(2**63), 10**400)
 FLOATS = (0.0, -0.0, 0.5, 1e-300, 5e-324, 1e308, -1e308, float("inf"), float("-inf"), float("nan"))
 TEXTS = (

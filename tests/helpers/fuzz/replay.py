@@ -14,8 +14,6 @@ from .corpus_files import content_of, inputs
 from .guards import Finding, guarded, limited_address_space, unwatched
 from .targets import TARGETS
 
-__all__ = ["main", "outcome_of", "warm"]
-
 PATIENCE, COMPILING = 6, 240
 """A target's seconds times the first, and the second besides, are waited for before the process is ended: a kernel may have to be
 compiled first."""

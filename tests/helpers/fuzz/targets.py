@@ -52,8 +52,6 @@ from dpoutlier.trusted.reference import UNREADABLE
 
 from .guards import Finding, reading
 
-__all__ = ["TARGETS", "Target", "folder"]
-
 MEGABYTE = 1 << 20
 ROWS, BYTES = 500, 100_000
 """The limits of the server that is asked."""

@@ -11,8 +11,6 @@ from .planted_bug import (
     PlantedBug,
 )
 
-__all__ = ["BUGS"]
-
 PART = "The budget"
 
 BUGS = [

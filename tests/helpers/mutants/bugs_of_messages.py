@@ -2,8 +2,6 @@
 
 from .planted_bug import EXACT, NO_ROWS, REPLAY, PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "What is shown"
 
 BUGS = [

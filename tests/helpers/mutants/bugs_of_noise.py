@@ -3,8 +3,6 @@
 from .patching import Patch
 from .planted_bug import COUNT_KINDS, EXACT, LAW_OF_A_FIT, PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "The noise"
 
 BUGS = [

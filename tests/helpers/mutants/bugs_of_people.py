@@ -3,8 +3,6 @@
 from .patching import Patch
 from .planted_bug import PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "People with several rows"
 
 BUGS = [

@@ -2,8 +2,6 @@
 
 from .planted_bug import ALL_PARTS, EXACT, FIRST_BIN, LEDGER_FITS, PRIVATE_BOUNDS, PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "What is read off the rows"
 
 BUGS = [

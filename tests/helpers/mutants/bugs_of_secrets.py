@@ -3,8 +3,6 @@
 from .patching import Patch
 from .planted_bug import CONFUSED, COUNT_KINDS, PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "Secrets"
 
 BUGS = [

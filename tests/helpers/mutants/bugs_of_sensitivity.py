@@ -2,8 +2,6 @@
 
 from .planted_bug import EXACT, PRIVATE_BOUNDS, PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "How much a row may change"
 
 BUGS = [

@@ -3,8 +3,6 @@
 from .patching import Patch
 from .planted_bug import PlantedBug
 
-__all__ = ["BUGS"]
-
 PART = "Serving"
 WATCH, ACCESS = "tests/server/test_watch.py", "tests/server/test_file_ownership.py"
 AUDIT_FILE, REFUSED = "tests/server/test_audit_file.py", "tests/server/test_refused_entries.py"

@@ -9,8 +9,6 @@ from functools import cache
 from textwrap import dedent, indent
 from typing import Any
 
-__all__ = ["Patch", "patched"]
-
 Rest = dict[tuple[int, int], ast.AST | list[ast.AST]]
 
 

@@ -16,8 +16,6 @@ from pathlib import Path
 from .patching import Patch, patched
 from .planted_child import OUTPUT, SOURCE
 
-__all__ = ["PACKAGE", "ROOT", "Copy", "Found", "Verdict", "sources_of"]
-
 HELPERS = Path(__file__).parents[1]
 ROOT = HELPERS.parents[1]
 PACKAGE = ROOT / "src" / "dpoutlier"

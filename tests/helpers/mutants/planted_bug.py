@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from .patching import Patch
 
-__all__ = ["PlantedBug"]
-
 UNKNOWN = "No public case known to us."
 
 

@@ -15,8 +15,6 @@ from dpoutlier.partitions.base import CellIds, Partition, ids_below_64_bits
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.members import CutAxis, EvenAxis, Member, strides_of
 
-__all__ = ["GridWords", "cells_of", "word"]
-
 EXACT = 2**53
 """Whole numbers up to this are what they are in float64."""
 HALF = 2.0**16

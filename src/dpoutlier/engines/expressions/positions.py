@@ -14,8 +14,6 @@ from dpoutlier.engines.expressions.values import is_missing, value
 from dpoutlier.features.domain import Domain
 from dpoutlier.features.lattice import Line
 
-__all__ = ["floor", "position", "positions", "total"]
-
 
 def position(feature: int) -> str:
     """The column that has a feature's position."""

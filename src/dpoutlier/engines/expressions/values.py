@@ -18,8 +18,6 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.tables.batched import type_text
 from dpoutlier.tables.convert import read_by_text
 
-__all__ = ["BLANKS", "is_missing", "number", "plain_text", "value", "value_frame"]
-
 BLANKS = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
     + "".join(map(chr, range(0x2000, 0x200B)))

@@ -18,8 +18,6 @@ from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file.versions import VERSIONS
 
-__all__ = ["FORMAT", "SEAL", "npy_bytes", "read_archive", "sealed", "write_archive"]
-
 FORMAT = "dpoutlier model"
 SEAL = ("format", "format_version", "arrays", "checksum")
 """Keys of the manifest that the container adds to the content."""

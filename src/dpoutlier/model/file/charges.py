@@ -12,8 +12,6 @@ from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for, cost_of
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import MAX_EPSILON, MIN_EPSILON, Charge, Guarantee, Purpose
 
-__all__ = ["check_charges", "check_epsilon"]
-
 
 def check_charges(model: Model) -> None:
     """Check that the charges are what the guarantee promises, to the last digit."""

@@ -15,8 +15,6 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.statement import promise_of
 from dpoutlier.partitions.base import Partition
 
-__all__ = ["check_features", "check_model", "check_stated"]
-
 
 def check_features(partition: Partition, domain: Domain) -> None:
     """Before counts are read, whose size follows from the partition."""

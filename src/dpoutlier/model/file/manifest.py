@@ -10,8 +10,6 @@ from dpoutlier.model.file.checks import check_model, check_stated
 from dpoutlier.model.file.versions import VERSIONS, WRITTEN
 from dpoutlier.model.model import Model
 
-__all__ = ["arrays_of", "manifest_of", "model_of"]
-
 
 def arrays_of(model: Model) -> Arrays:
     """The arrays of a new file."""

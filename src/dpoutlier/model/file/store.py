@@ -11,17 +11,6 @@ from dpoutlier.model.file.archive import read_archive, write_archive
 from dpoutlier.model.file.manifest import arrays_of, manifest_of, model_of
 from dpoutlier.model.model import Model
 
-__all__ = [
-    "PUBLIC_SUFFIX",
-    "SECRET_SUFFIX",
-    "check_target",
-    "has_secret_name",
-    "load_model",
-    "save_model",
-    "targets",
-    "try_target",
-]
-
 PUBLIC_SUFFIX, SECRET_SUFFIX = ".dpo", ".secret.dpo"
 MAX_DENSE_BYTES = 8 * MAX_DENSE_CELLS + 2**20
 """Counts of eight bytes, and room for the manifest and a histogram of scores."""

@@ -21,8 +21,6 @@ from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.registry import scorer_from_json
 from dpoutlier.scoring.threshold import ScoreHistogram
 
-__all__ = ["arrays_of", "content_of", "model_of"]
-
 
 def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
     domain = _domain(content["domain"])

@@ -10,8 +10,6 @@ from dpoutlier.counts.file_arrays import Arrays
 from dpoutlier.model.file import version_1
 from dpoutlier.model.model import Model
 
-__all__ = ["VERSIONS", "WRITTEN", "Version"]
-
 
 class Version(Protocol):
     """What a module of a version has."""
