@@ -1,7 +1,5 @@
 """Warnings of this package. What is expected is said for the present thread or task alone: filters belong to the whole process."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager

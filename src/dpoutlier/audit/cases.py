@@ -1,7 +1,5 @@
 """The cases of the standard audit: every detector, relation and kind of counts, where a row changes as much as it can."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """From how often an attacker was right to a lower bound on epsilon, at a stated probability of error."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made-up rows as a frame of an engine, with numbers stored as a type of choice."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An attacker's event: chosen on some of the runs, counted on the others, so that the choice costs no confidence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple

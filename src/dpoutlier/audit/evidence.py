@@ -1,7 +1,5 @@
 """How much a release speaks for one of two worlds: its log-likelihood ratio under the law that is claimed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

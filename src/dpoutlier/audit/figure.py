@@ -1,7 +1,5 @@
 """The picture of an audit: the claimed epsilon against the measured lower bound."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

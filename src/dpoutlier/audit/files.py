@@ -1,7 +1,5 @@
 """What a published file reveals: its counts, and anything else in it that is not the same in both worlds."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

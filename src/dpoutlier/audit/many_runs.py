@@ -1,7 +1,5 @@
 """Many fits on each of two neighbouring data sets, and what an attacker saw of every one."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 from typing import Any

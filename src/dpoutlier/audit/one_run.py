@@ -1,7 +1,5 @@
 """One fit with thousands of canaries: a coin decides whether each is in the data, and the attacker guesses the coins."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

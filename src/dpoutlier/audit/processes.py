@@ -1,7 +1,5 @@
 """Processes that work off tasks. They die with their parent, and leave Ctrl-C to it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

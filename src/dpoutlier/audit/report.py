@@ -1,7 +1,5 @@
 """What an audit leaves behind: audit.html with everything in it, and beside it audit.csv and audit.png."""
 
-from __future__ import annotations
-
 import base64
 import platform
 from datetime import UTC, datetime

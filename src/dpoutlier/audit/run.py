@@ -1,7 +1,5 @@
 """Run an audit: its fits are dealt to processes, and what each of them saw becomes bounds on epsilon."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed

@@ -1,7 +1,5 @@
 """What scores tell: which points an attacker asks for, and how much of the counts their scores give away."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple

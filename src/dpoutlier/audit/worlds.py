@@ -1,7 +1,5 @@
 """Worst-case neighbours: two data sets that differ by one person, whose rows change as many cells as they can."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The demonstration: breast cancer data (WDBC, which scikit-learn ships), two features, one private fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

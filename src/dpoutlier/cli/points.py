@@ -1,7 +1,5 @@
 """Points to be scored, batch by batch from files of any size, and their scores into one."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Points as Arrow streams within a server's limits, and scores from such a stream."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any

@@ -1,7 +1,5 @@
 """``dpoutlier.Client``: the methods of a fitted detector, answered by a server."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping

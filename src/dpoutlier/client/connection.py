@@ -1,7 +1,5 @@
 """Requests to one server: bounded in time and size, retried where that can help, and never sent to another host."""
 
-from __future__ import annotations
-
 import json
 import os
 import ssl

@@ -1,7 +1,5 @@
 """urllib3 with limits that it lacks: a time for all attempts together, a time for a whole answer, and a size."""
 
-from __future__ import annotations
-
 import io
 import time
 from collections.abc import Iterator

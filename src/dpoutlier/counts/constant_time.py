@@ -1,7 +1,5 @@
 """Keyed counts in constant time: the same noisy counts, in a time that reveals nothing else about a cell."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 ``trusted/fit.py`` chooses the kind that a fit releases, and ``add.py`` says which kinds can be merged.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpoutlier.counts.base import NoisyCounts

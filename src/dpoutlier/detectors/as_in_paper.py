@@ -1,7 +1,5 @@
 """The paper's detector with the paper's preprocessing: for its reproduction, and not private."""
 
-from __future__ import annotations
-
 from os import PathLike
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What all detectors share: scikit-learn's base, over scoring of their own."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models whose answers clients may time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from dpoutlier.counts.constant_time import ConstantTimeCounts, in_constant_time

@@ -1,7 +1,5 @@
 """A fit as it is loaded from a file: it scores, and does not fit again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Forests of random trees: exact, and private. The trees never look at the data; only their leaves' counts do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Everywhere it is the same kernel that scores, so equal rows have equal scores to the bit.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The paper's detectors on a grid: the non-private grid modification, and its private version (Section 4)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

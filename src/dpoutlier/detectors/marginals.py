@@ -1,7 +1,5 @@
 """One histogram for each feature: exact, and private."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

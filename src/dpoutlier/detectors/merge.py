@@ -1,7 +1,5 @@
 """Releases on the same partition, added up. Reads what was released and nothing else, so it is free of privacy cost."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path

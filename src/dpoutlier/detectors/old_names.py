@@ -1,7 +1,5 @@
 """Arguments that have a new name. Their old names are accepted, with a warning, until version 1.0."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import wraps

@@ -1,7 +1,5 @@
 """A detector with PyOD's polarity. PyOD itself is not needed."""
 
-from __future__ import annotations
-
 from typing import Any, NoReturn, Self
 
 import numpy as np

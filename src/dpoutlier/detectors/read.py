@@ -1,7 +1,5 @@
 """A model from a file, if it is one of the detector that it names."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dpoutlier.detectors.registry import MADE_OF, TWINS

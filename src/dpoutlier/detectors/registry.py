@@ -1,7 +1,5 @@
 """All detectors, by name: a new one is its own file in this folder and one line here."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a fit can be expected to find, before any data is touched: a simulation on made-up rows of the same shape."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrow: data sets of pyarrow. They are scored here; a fit reads them as ``tables.dataset`` does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Dask: data frames in partitions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All engines: a new one is its own file in this folder and one line here. No engine is imported before a table of it is there."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

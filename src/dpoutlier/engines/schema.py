@@ -1,7 +1,5 @@
 """Whether the columns of a lazy frame can be features, by their types alone. Types are public, and no row is read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Between two neighbouring cuts of a feature the score of forests and marginals st
 these pieces, all other features held, and the nearest segment of pieces is taken in which the score is low enough.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise

@@ -7,8 +7,6 @@ without one of its features, where the score has that too. A typical row, one dr
 such parts too; what a point has beyond that is its contribution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

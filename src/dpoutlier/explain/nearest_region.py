@@ -5,8 +5,6 @@ be explained: cell by cell, which takes some microseconds for each cell visited,
 count nothing. Post-processing, free of charge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Regions in the user's own units and names: ranges of numbers, names of levels, or that a value is missing."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Axes: what a partition needs to know of each feature's kind, and all it may know. Public."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The features file: TOML or JSON that names the features, their ranges and their levels; see docs/features-file.md."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

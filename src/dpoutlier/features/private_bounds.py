@@ -1,7 +1,5 @@
 """Bounds that the fit estimates privately, as a user declares them."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An anchor: a file elsewhere with numbers and hashes of ledger entries. An old copy of the ledger lacks the last of them."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

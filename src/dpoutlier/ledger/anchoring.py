@@ -1,7 +1,5 @@
 """A ledger with its anchor: checked and tried before an entry is written, and updated afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

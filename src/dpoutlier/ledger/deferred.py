@@ -1,7 +1,5 @@
 """A ledger that notes a release only when its file is complete."""
 
-from __future__ import annotations
-
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.privacy.receipt import Receipt
 

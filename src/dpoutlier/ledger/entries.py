@@ -1,7 +1,5 @@
 """Entries of a ledger, each sealed with the hash of the one before it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """A ledger as a table, to check it without this program."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The ledger: a budget for each data set, charged before any row is read."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress

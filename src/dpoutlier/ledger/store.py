@@ -1,7 +1,5 @@
 """A file that can only grow: SQLite, one table, one writer at a time, on disk before anyone goes on."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import tempfile

@@ -1,7 +1,5 @@
 """What a merged model was made of: its parts, what each of them cost, and what all of them cost together."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A plan: every public choice of a fit, made before any row is read."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The release id: a hash of what was published, used by ledgers, merges and clients."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Any

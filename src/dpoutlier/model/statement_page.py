@@ -1,7 +1,5 @@
 """A privacy statement as a page to sign."""
 
-from __future__ import annotations
-
 import textwrap
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The guided table of discrete Laplace noise: its distribution function to as many digits as wanted, every one of them right."""
 
-from __future__ import annotations
-
 import math
 from decimal import Context, Decimal
 from fractions import Fraction

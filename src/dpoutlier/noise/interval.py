@@ -12,8 +12,6 @@ That is a convolution in closed form. Three errors, each bounded: the left side 
 angles are reduced in integers. The slack of 1e-9 covers all.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable

@@ -4,8 +4,6 @@ where rate is :math:`\epsilon_\text{counts} / \text{sensitivity}`, rounded down 
 know how the noise was drawn.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal

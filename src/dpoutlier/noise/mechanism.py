@@ -3,8 +3,6 @@
 A new noise is one file beside this one, with a class like ``laplace.DiscreteLaplace``, and one line in ``registry.py``.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 

@@ -1,7 +1,5 @@
 """Powers of ``a = exp(-rate)`` in two digits, from which kernels/constant_time.py makes its distribution function."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from functools import lru_cache
 

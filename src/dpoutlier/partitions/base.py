@@ -1,7 +1,5 @@
 """What counting, noise, counts, files and statements need to know of a partition, and all they may know."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self

@@ -1,7 +1,5 @@
 """The paper's partition: each feature cut into equal bins (Section 4.2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

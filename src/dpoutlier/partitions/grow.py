@@ -1,7 +1,5 @@
 """Trees from a public seed: which features each tree has, where it cuts them, and how its leaves are numbered."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One histogram for each feature: a row lies in one bin of each."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ A forest has a member for each tree, marginals have one for each feature. Scores
 never the kind of the partition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """All cells of a grid within a number of steps of one cell: a region that is fixed before any count is looked at."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

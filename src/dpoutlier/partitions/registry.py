@@ -3,8 +3,6 @@
 Fits, files, scores and statements read its cells; engines, SQL and explanations read its members.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpoutlier.partitions.base import Partition

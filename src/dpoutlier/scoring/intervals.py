@@ -1,7 +1,5 @@
 """How sure is a count? An interval for the true count behind a noisy one: post-processing, free of charge."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """All scoring rules, by the word for them in files: a new one is its own file in this folder and one line here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpoutlier.scoring.base import Scorer

@@ -1,7 +1,5 @@
 """Thresholds from a released histogram of scores: any quantile, at any time, free of charge."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

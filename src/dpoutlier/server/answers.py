@@ -1,7 +1,5 @@
 """Scores as they go out: JSON, CSV or Arrow. Floats are written so that they read back to the bit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any

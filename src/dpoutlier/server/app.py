@@ -1,7 +1,5 @@
 """The application of one worker: the routes, within the envelope. Models are loaded before it is ready."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time

@@ -1,7 +1,5 @@
 """Columns of Arrow whose values are entries of a dictionary. Each entry is read once, however many rows have it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

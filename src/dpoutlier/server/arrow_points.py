@@ -1,7 +1,5 @@
 """Points from an Arrow stream. What it declares is bounded before anything is made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Records that a query came and who asked, never the points. All workers write to one file, one at a time.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import json

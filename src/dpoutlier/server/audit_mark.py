@@ -1,7 +1,5 @@
 """Which file is the audit log of a running server, and what its last entry is: all workers share this, and new ones too."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from pathlib import Path

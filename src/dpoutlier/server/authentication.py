@@ -1,7 +1,5 @@
 """Checks the key of a request. The key file is read again when it changes."""
 
-from __future__ import annotations
-
 import math
 import os
 import time

@@ -1,7 +1,5 @@
 """Bodies of requests: their kind, and their bytes, bounded in number and time."""
 
-from __future__ import annotations
-
 import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, MutableMapping

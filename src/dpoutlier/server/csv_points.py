@@ -1,7 +1,5 @@
 """Points from CSV, read as the command line reads them, with bounds on what one request may bring."""
 
-from __future__ import annotations
-
 import csv
 import io
 from itertools import islice

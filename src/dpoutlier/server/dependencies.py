@@ -1,7 +1,5 @@
 """What routes depend on: the key of a request, and the model that it asks about."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from fastapi import Depends, Path, Request, Security

@@ -1,7 +1,5 @@
 """A shortcut to the one route where the framework's own work would take as long as the answer."""
 
-from __future__ import annotations
-
 import re
 
 from fastapi import Request

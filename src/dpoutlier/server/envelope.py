@@ -1,7 +1,5 @@
 """What every request gets: its id, headers, error responses, metrics, log line and entry in the audit log."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping

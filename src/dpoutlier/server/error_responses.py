@@ -1,7 +1,5 @@
 """Error responses, which all have the same form."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from pydantic_core import to_json

@@ -1,7 +1,5 @@
 """Explanations as they go out."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

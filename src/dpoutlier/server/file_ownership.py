@@ -1,7 +1,5 @@
 """Keeps the readers of a file when it is replaced: the same people as before may read the new one."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from pathlib import Path

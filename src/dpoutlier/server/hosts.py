@@ -4,8 +4,6 @@ A page of somebody else, in a browser on this machine, can have its own name poi
 cannot make the browser send another Host header than that name.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 

@@ -1,7 +1,5 @@
 """Points from JSON: objects by name, or lists in the order of the features."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic_core import from_json

@@ -1,7 +1,5 @@
 """Keys of clients: a file of hashes, which the command line changes and the server reads."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Logs: lines of JSON on standard error. They record that a request came, and nothing of its content."""
 
-from __future__ import annotations
-
 import logging
 import os
 import traceback

@@ -1,7 +1,5 @@
 """Metrics for Prometheus, summed over all workers by files in a folder that they share."""
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_left
 from collections import Counter as Counted

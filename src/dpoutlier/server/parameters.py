@@ -1,7 +1,5 @@
 """The query parameters of routes, and the error response for those that cannot be used."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 

@@ -1,7 +1,5 @@
 """Points from a body, as columns of numbers; equal to what the library and the command line make of the same values."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

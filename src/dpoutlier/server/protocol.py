@@ -3,8 +3,6 @@
 uvicorn has no public interface for this: ``tests/server/test_uvicorn.py`` lists what is used of it, for which versions.
 """
 
-from __future__ import annotations
-
 import asyncio
 from asyncio.events import TimerHandle
 from functools import cache

@@ -1,7 +1,5 @@
 """How often a key may ask, over all workers: buckets of tokens in a table that they share."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import mmap

@@ -1,7 +1,5 @@
 """Entries of refused requests in the audit log. Anybody can cause them, so a flood is counted, and must not fill the disk."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Points are read, and scores are written, by our own bounded readers and writers: FastAPI has no bodies in CSV or Arrow.
 """
 
-from __future__ import annotations
-
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Start a server: everything is checked first, then uvicorn takes over, with as many workers as wanted."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

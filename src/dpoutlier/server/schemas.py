@@ -1,7 +1,5 @@
 """What crosses the wire. Points and scores are read and written without these types, which would take longer than to score."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field

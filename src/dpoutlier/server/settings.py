@@ -1,7 +1,5 @@
 """The settings of a server, from its command line. Workers read them from the environment."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Detects that a file was replaced, or that other people may read it than before."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

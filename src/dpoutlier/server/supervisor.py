@@ -1,7 +1,5 @@
 """uvicorn's supervisor of workers. It notices a dead worker at once, even if the worker died during a check."""
 
-from __future__ import annotations
-
 import pickle
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Where the work of a request is done: short work at once, long work in other threads."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a worker checks while it answers. Each check runs by itself, so that none can hold up another."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """What one worker process answers with: its models, keys, limits, threads and periodic checks."""
 
-from __future__ import annotations
-
 from fastapi import Request
 
 from dpoutlier.server.audit_log import AuditLog

@@ -1,7 +1,5 @@
 """The cell of a member that a row lies in, in SQL: the member's first cell plus one whole number for each of its features."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 

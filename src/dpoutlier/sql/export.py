@@ -1,7 +1,5 @@
 """Write a score table and its SQL."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The position of a number and the number of a level, in SQL: to the bit as ``features.lattice`` and ``category`` define them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The SQL that joins points with a table of terms."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Tables that are read batch by batch, as often as wanted, and never whole."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

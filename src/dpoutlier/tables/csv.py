@@ -1,7 +1,5 @@
 """CSV (RFC 4180, commas): files of reference rows, which are read in silence, and records of points, from a file or a request."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

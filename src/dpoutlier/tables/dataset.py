@@ -1,7 +1,5 @@
 """A ``pyarrow.dataset.Dataset`` as a table that is read batch by batch."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A draft of the features file, from a public sample or from nothing but names and types. Never from reference rows."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Files of reference rows as tables that are read batch by batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The text that identifies a person, from a value of the person column."""
 
-from __future__ import annotations
-
 import numbers
 from datetime import date
 from decimal import Decimal

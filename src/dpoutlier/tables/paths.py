@@ -1,7 +1,5 @@
 """Which files a path means: itself, those in a folder, or those that a pattern matches."""
 
-from __future__ import annotations
-
 import glob
 import re
 from contextlib import suppress

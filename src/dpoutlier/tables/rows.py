@@ -1,7 +1,5 @@
 """Rows of a table on the lattice, made block by block: nothing here is as large as the table."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """At most m rows of each person, as an expression of an engine: rows in the same cells as those that ``people.kept_rows`` keeps."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Reference rows that stay in their engine: it groups them by cell, and only the counts of occupied cells come back."""
 
-from __future__ import annotations
-
 from typing import Any, Generic, Self, TypeVar
 
 import narwhals.stable.v2 as nw

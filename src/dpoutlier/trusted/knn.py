@@ -1,7 +1,5 @@
 """Plain k-NN over the reference rows themselves (eq. 1 and 2): the paper's baseline, not private, secret."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A task that is lost runs again, and the cluster adds up the result of one succes
 counts twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Reference rows from whatever a user may pass to ``fit``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """At most m rows of each person: which rows stay depends on that person's rows alone, and not on their order."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache

@@ -3,8 +3,6 @@
 docs/private-bounds.md says what was chosen here and why; docs/privacy.md, "Choosing bounds", proves what it costs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """In which cells a row is counted, as expressions of its positions. The same cells as ``Partition.cells``, in any engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import narwhals.stable.v2 as nw

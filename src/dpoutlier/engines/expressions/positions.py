@@ -4,8 +4,6 @@ All is done in whole numbers below 2**53 within float64, on which engines agree;
 a cast does, they do not. What is missing is handled first: some engines cannot cast it, and others call it the largest number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import narwhals.stable.v2 as nw

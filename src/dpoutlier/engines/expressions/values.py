@@ -4,8 +4,6 @@ This is the one conversion of a lazy frame. It is done first, and all that follo
 result: two conversions that differ in the last bit would put rows that tie in one of them into different cells of the other.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from typing import Any
