@@ -12,8 +12,8 @@ from dpoutlier.counts.base import STREAM, kernel_table, noisy_counts
 from dpoutlier.counts.constant_time import in_constant_time
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.kernels.counts import look_up, new_scratch
-from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.laplace_table import guided_table
 from dpoutlier.partitions.base import cell_ids
 from measure import interleaved
 

@@ -40,7 +40,7 @@ keeps the rows. Their warnings and guarantees say that they are not private.
 | Where is a CSV file read? | `tables/csv.py`: `CsvTable` for reference rows; `CsvPoints` for points, on the command line and in the server. The server's page has its own, `server/page/csv.js` |
 | Where does a value become a position? | `features/lattice.py` defines it; `tables/rows.py` applies it to tables, `engines/expressions/positions.py` inside a query |
 | Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it to the ledger, if there is one, before `trusted/open.py` reads the first row |
-| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids (the paper's Algorithm 1: `kernels/walk.py`, and `kernels/stored.py` where only some cells are stored) |
+| Where is a score computed? | `scoring/log_counts.py` for forests and marginals, `scoring/nearest_cells.py` for grids (the paper's Algorithm 1: `kernels/walk.py`, and `kernels/walk_stored.py` where only some cells are stored) |
 
 ## Where would it go?
 

@@ -38,9 +38,9 @@ from dpoutlier.kernels.constant_time import (
     put_in_buckets,
 )
 from dpoutlier.kernels.counts import CONSTANT_TIME, KEYED_BY_TABLE, look_up, new_scratch
-from dpoutlier.noise import guide
-from dpoutlier.noise.guide import guided_table
-from dpoutlier.noise.powers import law_powers
+from dpoutlier.noise import laplace_table
+from dpoutlier.noise.laplace_powers import law_powers
+from dpoutlier.noise.laplace_table import guided_table
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.intervals import count_intervals
@@ -74,7 +74,7 @@ def test_noise_is_that_of_the_guided_table_past_its_ends_too(epsilon):
 @pytest.mark.parametrize("short", [Fraction(1, 10), Fraction(1), Fraction(2)])
 def test_short_tables_send_many_draws_to_the_tail_and_back(monkeypatch, short):
     """With a table that ends early most draws are past its end, many of them several times."""
-    monkeypatch.setattr(guide, "TAIL_SCALES", short)
+    monkeypatch.setattr(laplace_table, "TAIL_SCALES", short)
     for cached in (guided_table, law_powers):
         cached.cache_clear()
     try:

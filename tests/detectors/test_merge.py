@@ -16,7 +16,7 @@ from dpoutlier import KNN, Category, DPForest, DPGridKNN, DPMarginals, GridKNN, 
 from dpoutlier.counts.add import added
 from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.exceptions import InvalidParameterError, ModelFileError, SecretError, ThresholdNotSetError
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.partitions.grid import Grid

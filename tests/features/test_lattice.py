@@ -10,7 +10,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.features.lattice import LAST, POSITIONS
 from dpoutlier.kernels.count_grid import MAX_BINS
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.sql.places import place, places, values
+from dpoutlier.sql.positions import place, places, values
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
 from lazy_frames import EAGER, ENGINES, SPECIAL, around_edges, frame_of, numbered, positions_in

@@ -69,7 +69,7 @@ def found(place):
     """What the ledger and the disk show afterwards, to a reader."""
     from dpoutlier import Ledger, load
     from dpoutlier.exceptions import LedgerError
-    from dpoutlier.model.release import release_id
+    from dpoutlier.model.release_id import release_id
 
     models = [load(path).model_ for path in (place / "out").glob("*.dpo")]
     result = {

@@ -30,7 +30,7 @@ from dpoutlier.exceptions import (
     ReferenceDataError,
 )
 from dpoutlier.model.file.archive import read_archive
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.trusted import engine_people, in_engine, on_cluster
 from dpoutlier.trusted import open as trusted_open
 from dpoutlier.trusted import reference as reading

@@ -14,7 +14,7 @@ from dpoutlier import DPMarginals, Ledger, load, merge
 from dpoutlier.cli.app import app
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, ModelFileError
 from dpoutlier.model.file import save_model
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from forging import rewritten
 from ledger_budgets import ONE, of
 

@@ -15,8 +15,8 @@ from dpoutlier.counts.base import noisy_counts
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.kernels.laplace import RAN_OUT, draw, one_in
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_words
-from dpoutlier.noise.guide import guided_table
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.laplace_table import guided_table
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import SystemBytes, UnsafeSeededBytes, byte_source
 from dpoutlier.partitions.base import cell_ids

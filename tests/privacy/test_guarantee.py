@@ -9,7 +9,7 @@ import pytest
 
 from dpoutlier import DPGridKNN, GridKNN, PrivateBounds
 from dpoutlier.exceptions import InvalidParameterError, UnsafeWarning
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.privacy.guarantee import Guarantee, Neighbours, as_epsilon, sensitivity
 
 

@@ -14,7 +14,7 @@ from dpoutlier.counts.dense import DenseCounts
 from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.logs import log_terms
+from dpoutlier.kernels.logarithms import log_terms
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid

@@ -18,7 +18,7 @@ import urllib3
 
 from dpoutlier import DPGridKNN, load
 from dpoutlier.counts.constant_time import ConstantTimeCounts
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.server.audit_log import verify
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.settings import Settings

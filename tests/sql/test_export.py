@@ -18,7 +18,7 @@ from dpoutlier import Category, DPForest, DPGridKNN, DPMarginals, Forest, GridKN
 from dpoutlier.cli.app import app
 from dpoutlier.exceptions import InvalidParameterError, OutputExistsError, PointsError, SecretError
 from dpoutlier.features.category import NUMBER, text_of
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.partitions.members import CutAxis, EvenAxis
 from dpoutlier.tables.rows import Rows
 

@@ -9,7 +9,7 @@ from dpoutlier.cli.progress import console, say, working
 from dpoutlier.exceptions import InvalidParameterError
 
 if TYPE_CHECKING:
-    from dpoutlier.tables.draft import Drafted
+    from dpoutlier.tables.features_draft import Drafted
 
 
 NOT_SAID = (
@@ -60,7 +60,7 @@ def features(
     from dpoutlier._atomic import check_output, write_aside  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier._validate import parameter_error  # noqa: PLC0415
     from dpoutlier.cli.files import read_names, read_sample  # noqa: PLC0415
-    from dpoutlier.tables.draft import drafted, to_toml  # noqa: PLC0415
+    from dpoutlier.tables.features_draft import drafted, to_toml  # noqa: PLC0415
 
     if not (public or schema):
         raise InvalidParameterError(NOT_SAID.format(path=sample))

@@ -203,7 +203,7 @@ def _report_failure(book: "Ledger | None", output: Path) -> Iterator[None]:
 
 def _model_of(receipt: "Receipt", output: Path) -> str:
     """Whether the model of a charge is in its file. An older model may have the same name."""
-    from dpoutlier.detectors.read import read_model  # noqa: PLC0415
+    from dpoutlier.detectors.load import read_model  # noqa: PLC0415
     from dpoutlier.model.file import targets  # noqa: PLC0415
 
     for target in targets(output):

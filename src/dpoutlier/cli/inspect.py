@@ -17,7 +17,7 @@ def inspect(
 
     Example: dpoutlier inspect model.dpo
     """
-    from dpoutlier.detectors.read import read_model  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier.detectors.load import read_model  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.model.file import has_secret_name  # noqa: PLC0415
 
     found = read_model(model, secret=has_secret_name(model))

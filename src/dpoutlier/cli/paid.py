@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dpoutlier.detectors.read import read_model
+from dpoutlier.detectors.load import read_model
 from dpoutlier.exceptions import LedgerError
 from dpoutlier.ledger.budgets import Book
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model.file import has_secret_name
+from dpoutlier.model.merged import People
 from dpoutlier.model.model import Model
-from dpoutlier.model.parts import People
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.privacy.guarantee import Guarantee
 from dpoutlier.privacy.receipt import Receipt
 

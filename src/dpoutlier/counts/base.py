@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpoutlier.kernels.constant_time import no_constant_time_table
 from dpoutlier.kernels.counts import CountTable, look_up, new_scratch
 from dpoutlier.kernels.occupied import Occupied, new_occupied, put_counts
-from dpoutlier.noise.guide import DIGITS, no_table
+from dpoutlier.noise.laplace_table import DIGITS, no_table
 from dpoutlier.partitions.base import CellIds, ids_below_64_bits
 
 STREAM = (

@@ -12,8 +12,8 @@ from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import SecretError
 from dpoutlier.kernels.constant_time import BUCKET, CELL_WORDS, ConstantTimeTable, put_in_buckets
 from dpoutlier.kernels.counts import CONSTANT_TIME, CountTable
-from dpoutlier.noise.guide import DIGITS, MAX_SCALE, guided_table
-from dpoutlier.noise.powers import law_powers
+from dpoutlier.noise.laplace_powers import law_powers
+from dpoutlier.noise.laplace_table import DIGITS, MAX_SCALE, guided_table
 
 MIN_SLOTS = 2**16
 STEP = 4  # between numbers of slots

@@ -12,7 +12,7 @@ from dpoutlier.counts.base import MAX_COUNT, empty_table
 from dpoutlier.counts.file_arrays import Arrays, expect, too_large
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.kernels.counts import DENSE, CountTable
-from dpoutlier.noise.guide import DIGITS
+from dpoutlier.noise.laplace_table import DIGITS
 from dpoutlier.partitions.base import Partition
 
 MAX_DENSE_CELLS = 2**22

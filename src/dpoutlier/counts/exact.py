@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import empty_table, occupied_cells
 from dpoutlier.counts.file_arrays import Arrays, listed_cells
 from dpoutlier.kernels.counts import EXACT, CountTable
-from dpoutlier.noise.guide import DIGITS
+from dpoutlier.noise.laplace_table import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 
 

@@ -16,8 +16,8 @@ from dpoutlier.counts.base import empty_table, occupied_cells
 from dpoutlier.counts.file_arrays import Arrays, expect, listed_cells, rational
 from dpoutlier.exceptions import ModelFileError, SecretError
 from dpoutlier.kernels.counts import KEYED, KEYED_BY_TABLE, CountTable
-from dpoutlier.noise.guide import DIGITS, guided_table, has_table
 from dpoutlier.noise.laplace import DiscreteLaplace
+from dpoutlier.noise.laplace_table import DIGITS, guided_table, has_table
 from dpoutlier.partitions.base import CellIds, Partition
 
 KEY_BYTES, SALT_BYTES = 32, 16

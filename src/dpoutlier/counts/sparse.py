@@ -15,8 +15,8 @@ from dpoutlier.counts.base import MAX_COUNT, empty_table, occupied_cells
 from dpoutlier.counts.file_arrays import Arrays, listed_cells
 from dpoutlier.kernels.counts import EXACT, CountTable
 from dpoutlier.noise.binomial import Between, chance_of_at_least, directed
-from dpoutlier.noise.guide import DIGITS
 from dpoutlier.noise.laplace import RATE_BITS, DiscreteLaplace
+from dpoutlier.noise.laplace_table import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 
 MAX_SPARSE_SIZE = 10**7  # a file of 240 megabytes

@@ -8,12 +8,12 @@ from typing import Any
 from dpoutlier._validate import parameter_error
 from dpoutlier.counts.add import ADDED_BY_KIND, added
 from dpoutlier.detectors.fitted import FittedDetector, HoldsModel
-from dpoutlier.detectors.read import read_model
+from dpoutlier.detectors.load import read_model
 from dpoutlier.detectors.registry import check_known
 from dpoutlier.exceptions import InvalidParameterError, SecretError
+from dpoutlier.model.merged import Merged, Part, People, charged_to_same_dataset
 from dpoutlier.model.model import Model
-from dpoutlier.model.parts import Merged, Part, People, charged_to_same_dataset
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.privacy.guarantee import MAX_EPSILON
 
 WHO = (

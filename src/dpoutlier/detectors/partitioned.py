@@ -23,7 +23,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model.model import Model
 from dpoutlier.model.plan import Plan
-from dpoutlier.model.release import release_id
+from dpoutlier.model.release_id import release_id
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAKED, Guarantee, Purpose, as_epsilon
 from dpoutlier.privacy.receipt import Receipt, checked_name

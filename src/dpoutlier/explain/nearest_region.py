@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.features.axes import MISSING, Axis, each_axis, level_position
 from dpoutlier.features.lattice import POSITIONS, bin_of_position
-from dpoutlier.kernels.stored import StoredCells
 from dpoutlier.kernels.walk import GATHERED
+from dpoutlier.kernels.walk_stored import StoredCells
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks, last_cell_within, stored_cells

@@ -11,9 +11,9 @@ from dpoutlier.kernels.constant_time import (
     constant_time_block,
     new_constant_time_buffers,
 )
-from dpoutlier.kernels.guided import GuidedTable, guided_draw
 from dpoutlier.kernels.jit import inlined, kernel, shared
 from dpoutlier.kernels.laplace import RAN_OUT, draw
+from dpoutlier.kernels.laplace_by_table import GuidedTable, guided_draw
 from dpoutlier.kernels.occupied import Occupied, add_exact_counts
 from dpoutlier.kernels.siphash import siphash_pairs, siphash_two, siphash_words
 

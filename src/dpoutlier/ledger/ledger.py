@@ -356,7 +356,7 @@ class Ledger:
         receipt : Receipt
             What ``reserve`` returned; a model has it as ``model_.receipt``.
         release : str
-            SHA-256 of what was released: ``dpoutlier.model.release.release_id(model)``.
+            SHA-256 of what was released: ``dpoutlier.model.release_id.release_id(model)``.
         guarantee : Guarantee
             Guarantee of the model.
 
@@ -561,7 +561,7 @@ class Ledger:
         receipt : Receipt
             What ``reserve`` returned; a model has it as ``model_.receipt``.
         release : str
-            SHA-256 of what was released: ``dpoutlier.model.release.release_id(model)``.
+            SHA-256 of what was released: ``dpoutlier.model.release_id.release_id(model)``.
 
         Raises
         ------

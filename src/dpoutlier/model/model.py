@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpoutlier.counts.base import NoisyCounts
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.parts import Merged
+from dpoutlier.model.merged import Merged
 from dpoutlier.model.statement import PrivacyStatement, privacy_statement
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import Partition

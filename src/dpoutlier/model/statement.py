@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpoutlier.counts.sparse import SparseCounts, expected_empty
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.parts import Merged, People
+from dpoutlier.model.merged import Merged, People
 from dpoutlier.model.statement_page import page_of
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Neighbours, Purpose

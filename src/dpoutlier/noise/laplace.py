@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import exact_number, parameter_error
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.kernels.guided import UNDECIDED, guided_fill
 from dpoutlier.kernels.laplace import RATE_BITS, fill
-from dpoutlier.noise.guide import DIGITS, guided_table, has_table
+from dpoutlier.kernels.laplace_by_table import UNDECIDED, guided_fill
+from dpoutlier.noise.laplace_table import DIGITS, guided_table, has_table
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.sources import ByteSource
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.axes import each_axis
-from dpoutlier.kernels.margins import add_bin_terms, bin_ids, tally_bins
+from dpoutlier.kernels.marginals import add_bin_terms, bin_ids, tally_bins
 from dpoutlier.partitions.base import Binned, CellIds, absent_positions, ids_below_64_bits
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS, Digit, EvenAxis, Member, numbered
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from dpoutlier._validate import is_whole, parameter_error
 from dpoutlier.counts.base import NoisyCounts, noisy_counts
 from dpoutlier.counts.sparse import SparseCounts
-from dpoutlier.noise.interval import SummedNoise, as_level
 from dpoutlier.noise.mechanism import Noise
+from dpoutlier.noise.summed import SummedNoise, as_level
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.partitions.region import cells_within, check_steps, home_bins
@@ -52,7 +52,7 @@ class CountIntervals:
     An interval reaches t rows to both sides of the noisy count, and its ends are cut at 0. Here t is the least whole number with
     :math:`P(|Z| \le t) \ge` ``level``, and Z is the noise of these cells together. For one draw of discrete Laplace noise with
     scale s [1]_, :math:`P(|Z| \le t) = 1 - 2 a^{t+1} / (1 + a)` with :math:`a = \exp(-1 / s)`. For several draws, in regions and
-    in merged models, the probability follows from the characteristic function of Z: see ``dpoutlier/noise/interval.py``.
+    in merged models, the probability follows from the characteristic function of Z: see ``dpoutlier/noise/summed.py``.
     A cell that sparse counts do not list had a noisy count below their threshold: its interval is from 0 to the threshold - 1 + t.
 
     References

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import positive_int, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
-from dpoutlier.kernels.logs import log_terms
+from dpoutlier.kernels.logarithms import log_terms
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS
 from dpoutlier.scoring.threads import in_chunks

@@ -16,9 +16,9 @@ from dpoutlier._validate import one_of, optional_at_least, parameter_error, posi
 from dpoutlier.counts.base import STREAM, NoisyCounts, kernel_table
 from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
 from dpoutlier.kernels.ranks import new_ranks
-from dpoutlier.kernels.stored import StoredBuffers, StoredCells, decode_cells, new_stored_buffers, walk_stored
 from dpoutlier.kernels.walk import CAPPED, GATHERED, Rule, new_buffers, new_results, walk_points
-from dpoutlier.noise.guide import DIGITS
+from dpoutlier.kernels.walk_stored import StoredBuffers, StoredCells, decode_cells, new_stored_buffers, walk_stored
+from dpoutlier.noise.laplace_table import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.threads import MAX_CHUNK, in_chunks

@@ -18,13 +18,13 @@ from dpoutlier.detectors.batches import BatchScorer
 from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
-from dpoutlier.detectors.read import read_model
+from dpoutlier.detectors.load import read_model
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.model.name import MODEL_NAME
-from dpoutlier.model.release import release_of
+from dpoutlier.model.release_id import release_of
 from dpoutlier.server.csv_points import csv_points
 from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, ModelSummary
 from dpoutlier.server.settings import Settings

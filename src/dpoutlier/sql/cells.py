@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dpoutlier.features.axes import MISSING, level_position
 from dpoutlier.features.domain import Domain
 from dpoutlier.partitions.members import CutAxis, EvenAxis, Member
-from dpoutlier.sql.places import place
+from dpoutlier.sql.positions import place
 
 
 def cell(member: Member, domain: Domain) -> str:

@@ -11,7 +11,7 @@ from dpoutlier._atomic import check_output, write_aside
 from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError, SecretError
 from dpoutlier.model.model import Model
-from dpoutlier.model.release import release_of
+from dpoutlier.model.release_id import release_of
 from dpoutlier.scoring.log_counts import TERM_UNIT, LogCounts
 from dpoutlier.sql.query import check_names, score_query
 

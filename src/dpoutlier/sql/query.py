@@ -9,7 +9,7 @@ from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.scoring.log_counts import TERM_UNIT
 from dpoutlier.sql.cells import cell
-from dpoutlier.sql.places import complete, outside, places, values
+from dpoutlier.sql.positions import complete, outside, places, values
 
 ADDED = ("dpoutlier_row", "outside_bounds", "outlier_score", "score_samples", "prediction")
 """Columns that the query adds to those of the points."""

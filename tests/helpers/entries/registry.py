@@ -14,7 +14,7 @@ EXEMPT = {
     "dpoutlier.as_in_paper": "the paper's recipe, which is not private, by its first line: the grid is made from the rows",
     "dpoutlier.Neighbours": "two public words",
     "Neighbours.*": "two public words",
-    "dpoutlier.tables.draft.draft": "drafts from a sample that is public by the user's word",
+    "dpoutlier.tables.features_draft.draft": "drafts from a sample that is public by the user's word",
     "cli --version": "reads nothing",
     "cli demo*": "fits on a table that scikit-learn ships, which is public",
     "cli plan*": "reads no rows: it simulates made-up ones",

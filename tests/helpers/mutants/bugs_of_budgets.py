@@ -157,7 +157,7 @@ BUGS = [
         function="Merged._together",
         old="sum(...)",
         new="max(epsilons)",
-        caught_by="tests/model/test_parts.py::test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum",
+        caught_by="tests/model/test_merged.py::test_disjoint_people_cost_the_largest_epsilon_and_overlapping_people_the_sum",
     ),
     PlantedBug(
         name="a charge without a release covers any model",

@@ -102,7 +102,7 @@ BUGS = [
         function="read_names",
         old="check_csv_names(...)",
         new="pass",
-        caught_by="tests/tables/test_draft.py::test_a_first_line_that_is_a_row_is_not_shown[54.123,27.9]",
+        caught_by="tests/tables/test_features_draft.py::test_a_first_line_that_is_a_row_is_not_shown[54.123,27.9]",
         seen="No public case known to us but our own: the draft said that no row was read.",
     ),
     PlantedBug(

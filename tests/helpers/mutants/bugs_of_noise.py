@@ -75,7 +75,7 @@ BUGS = [
         function="guided_draw",
         old="0 < q < 2 * n",
         new="0 <= q <= 2 * n",
-        caught_by="tests/noise/test_guide.py::test_past_the_table_the_noise_begins_anew[0-epsilon1]",
+        caught_by="tests/noise/test_laplace_table.py::test_past_the_table_the_noise_begins_anew[0-epsilon1]",
         seen="Tables of finite length bound the noise, as in TableBuilder.",
         source="Asghar and Kaafar 2020 (PETS)",
     ),

@@ -6,8 +6,8 @@ from fractions import Fraction
 from dpoutlier.counts.keyed import KeyedCounts
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
+from dpoutlier.model.merged import Merged
 from dpoutlier.model.model import Model
-from dpoutlier.model.parts import Merged
 from dpoutlier.model.plan import QUANTILES, ROW_COUNT_SHARE, charge_for, cost_of_part
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import MAX_EPSILON, MIN_EPSILON, Charge, Guarantee, Purpose

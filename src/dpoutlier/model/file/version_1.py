@@ -11,8 +11,8 @@ from dpoutlier.counts.registry import counts_of
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file.checks import check_features
+from dpoutlier.model.merged import MAX_PARTS, Merged, Part, People
 from dpoutlier.model.model import Model
-from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.registry import mechanism_from_json
 from dpoutlier.partitions.registry import partition_from_json

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpoutlier.kernels.guided import GuidedTable
 from dpoutlier.kernels.laplace import RATE_BITS
+from dpoutlier.kernels.laplace_by_table import GuidedTable
 
 DIGITS = 2  # of 64 bits; that a draw needs more has probability below 2**-110
 MAX_SCALE = 2**11  # the table of wider noise would outgrow a cache; such noise takes the sampler of version 1

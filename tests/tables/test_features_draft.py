@@ -17,7 +17,7 @@ from command_line import run
 from dpoutlier import Bounds, DPForest
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.tables import convert
-from dpoutlier.tables.draft import MAX_TEXTS, draft, drafted
+from dpoutlier.tables.features_draft import MAX_TEXTS, draft, drafted
 
 TODAY = dt.date(2020, 2, 29)
 

@@ -11,10 +11,10 @@ from scipy import stats
 import naive
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.kernels.counts import look_up, new_scratch
-from dpoutlier.kernels.guided import UNDECIDED, guided_draw, guided_fill
 from dpoutlier.kernels.laplace import RAN_OUT
-from dpoutlier.noise import guide
-from dpoutlier.noise.guide import guided_table, has_table
+from dpoutlier.kernels.laplace_by_table import UNDECIDED, guided_draw, guided_fill
+from dpoutlier.noise import laplace_table
+from dpoutlier.noise.laplace_table import guided_table, has_table
 from dpoutlier.noise.sources import UnsafeSeededBytes
 from dpoutlier.partitions.base import cell_ids
 from dpoutlier.trusted.release import release_keyed
@@ -146,8 +146,8 @@ def test_too_few_bits_are_noticed_and_more_are_taken(monkeypatch):
     """Without guard bits the last digits of the powers would be wrong."""
     law = law_of(Fraction("0.3"))
     expected = guided_table(law.rate)
-    monkeypatch.setattr(guide, "GUARD_BITS", 8)
-    assert guide._tails(law.rate, expected.n, 2)[0] == int.from_bytes(
+    monkeypatch.setattr(laplace_table, "GUARD_BITS", 8)
+    assert laplace_table._tails(law.rate, expected.n, 2)[0] == int.from_bytes(
         expected.digits[expected.n - 1].astype(">u8").tobytes(), "big"
     )
 

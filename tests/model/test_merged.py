@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.model.parts import MAX_PARTS, Merged, Part, People
+from dpoutlier.model.merged import MAX_PARTS, Merged, Part, People
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.mechanism import Sensitivity
 from dpoutlier.privacy.guarantee import Charge, Purpose

@@ -14,9 +14,9 @@ from scipy import stats
 
 import naive
 from dpoutlier.exceptions import InvalidParameterError
-from dpoutlier.noise.interval import SLACK, SummedNoise, as_level
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import UnsafeSeededBytes
+from dpoutlier.noise.summed import SLACK, SummedNoise, as_level
 from noise_laws import log_probability
 
 # A right interval passes each statistical test here, except with this probability. There are a dozen; seeds are fixed.

@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier.noise.guide import exponential, guided_table
+from dpoutlier.noise.laplace_table import exponential, guided_table
 
 BITS = 320
 WHOLE_BITS = 128
