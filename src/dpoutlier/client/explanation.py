@@ -122,7 +122,7 @@ class ServedExplanation(Explanation):
 
 def _point(content: dict[str, Any]) -> ServedPoint:
     instead = {row["feature"]: (row["instead"] or "", row["then"] or "") for row in content["rows"]}
-    return ServedPoint(content["region_note"], content["counterfactual"], instead)
+    return ServedPoint(content.get("region_note"), content["counterfactual"], instead)
 
 
 def _not_sent(what: str) -> AttributeError:
