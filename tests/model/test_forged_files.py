@@ -293,7 +293,7 @@ def test_forged_cells_are_refused(saved_secret, tmp_path):
 
 def test_a_keyed_file_with_another_rate_than_was_charged_is_refused(saved_secret, tmp_path):
     change = at("counts", "rate", value="1000")
-    with pytest.raises(ModelFileError, match="not have the rate that was charged"):
+    with pytest.raises(ModelFileError, match="is not the noise that was charged"):
         load(rewritten(saved_secret, tmp_path / "m.secret.dpo", change=change), secret=True)
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpoutlier.detectors.fitted import FittedDetector
-from dpoutlier.detectors.registry import MADE_OF, TWINS, check_known
+from dpoutlier.detectors.registry import MADE_OF, check_known
 from dpoutlier.exceptions import ModelFileError
 from dpoutlier.model.file import load_model
 from dpoutlier.model.model import Model
@@ -65,6 +65,4 @@ def read_model(path: str | Path, *, secret: bool = False) -> Model:
         raise ModelFileError(
             f"{path}: the detector, partition and scoring rule of the model file do not belong together."
         )
-    if model.guarantee.epsilon is not None and model.detector in TWINS:
-        raise ModelFileError(f"{path}: the model file promises privacy for a detector that has none.")
     return model

@@ -7,7 +7,10 @@ from dpoutlier.exceptions import ModelFileError
 
 
 class Registered(NamedTuple):
-    """A detector: the word for it, its class, its non-private twin's class, and their module; what their models are made of."""
+    """A detector: the word for it, its class, its non-private twin's class, and their module; what their models are made of.
+
+    The name of the private class, and no other, begins with DP: model files are checked by that.
+    """
 
     name: str
     private: str
@@ -36,8 +39,6 @@ CLASS_HOMES = {name: one.module for one in _REGISTERED for name in (one.private,
 """The module of each class, so that nothing is imported before it is used."""
 MADE_OF = {name: (one.partition, one.scorer, one.soft) for one in _REGISTERED for name in (one.private, one.twin)}
 """Partition and scoring rule of the models of each class."""
-TWINS = frozenset(one.twin for one in _REGISTERED)
-"""The classes that give no privacy."""
 
 
 def detector_class(name: str) -> Any:

@@ -57,7 +57,7 @@ class DuckDBEngine(LocalEngine):
 
     def was_interrupted(self, error: BaseException) -> bool:
         """DuckDB has no other mark of it than this text."""
-        return isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+        return type(error) is RuntimeError and error.args == ("Query interrupted",)
 
     def in_one_column(self, frame: nw.LazyFrame[Any], parts: Sequence[nw.Expr], name: str) -> nw.LazyFrame[Any]:
         """By a union: narwhals unpivots on a connection that need not be the relation's."""

@@ -91,8 +91,8 @@ class DiscreteLaplace(PureMechanism):
         return float(1 / self.rate)
 
     @property
-    def deviation(self) -> float:
-        return math.sqrt(2) * self.scale
+    def variance(self) -> float:
+        return 2 / float(self.rate) ** 2
 
     # Drawing -------------------------------------------------------------------------------------------------------------
 

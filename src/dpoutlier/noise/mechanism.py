@@ -71,8 +71,8 @@ class Noise(Mechanism, Protocol):
         """Width of the noise, in rows."""
 
     @property
-    def deviation(self) -> float:
-        """Standard deviation of the noise, in rows; it may be that of the continuous law."""
+    def variance(self) -> float:
+        """Variance of the noise, in rows squared; it may be that of the continuous law."""
 
     def draw(self, n: int, source: ByteSource) -> NDArray[np.int64]:
         """``n`` independent draws, exactly by the law."""

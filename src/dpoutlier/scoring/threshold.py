@@ -44,7 +44,7 @@ class ScoreHistogram:
     @property
     def deviation(self) -> float:
         """Standard deviation of the noise on the number of all rows."""
-        return 0.0 if self.noise is None else math.sqrt(len(self.counts)) * self.noise.deviation
+        return 0.0 if self.noise is None else math.sqrt(len(self.counts) * self.noise.variance)
 
     def threshold(self, target_fpr: float) -> float:
         """The lowest level that at most this share of the (noisy) rows lies above; ties count as inliers.

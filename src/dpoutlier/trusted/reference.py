@@ -79,11 +79,18 @@ def in_silence(read: Callable[[], R]) -> R:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it was, its text may hold a value; that of an engine's panic too
-        stopped = any(engine.was_interrupted(error) for engine in ENGINES if isinstance(engine, QueryEngine))
+        stopped = _is_interrupt(error)
     # Raised out here, so that the error carries no other one as its context.
     if stopped:
         raise KeyboardInterrupt
     raise ReferenceDataError(UNREADABLE)
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    try:
+        return any(engine.was_interrupted(error) for engine in ENGINES if isinstance(engine, QueryEngine))
+    except Exception:  # noqa: BLE001 - an error that cannot even be looked at
+        return False
 
 
 def read_reference(

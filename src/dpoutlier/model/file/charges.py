@@ -32,8 +32,8 @@ def check_charges(model: Model) -> None:
         raise ModelFileError("the threshold of the model file was not estimated at the rate that it states.")
     if model.scorer != model.scorer.with_noise(rate):
         raise ModelFileError("the scoring rule of the model file does not match its noise.")
-    if isinstance(model.counts, KeyedCounts) and model.counts.noise.rate != rate:
-        raise ModelFileError("the noise of the model file does not have the rate that was charged.")
+    if isinstance(model.counts, KeyedCounts) and model.counts.noise != paid.get(Purpose.COUNTS):
+        raise ModelFileError("the noise of the model file is not the noise that was charged.")
 
 
 def _check_merged(model: Model, merged: Merged) -> None:

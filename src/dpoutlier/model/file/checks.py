@@ -43,6 +43,10 @@ def _check_kind(model: Model) -> None:
     exact = isinstance(model.counts, ExactCounts)
     if exact is not (model.guarantee.epsilon is None):
         raise ModelFileError("the counts of the model file do not match its guarantee.")
+    if model.guarantee.epsilon is not None and not model.detector.startswith("DP"):
+        raise ModelFileError("the model file promises privacy for a detector that has none.")
+    if model.guarantee.delta and (model.counts.kind != "dense" or model.merged is not None):
+        raise ModelFileError("the model file has a delta, which only dense counts of one fit can have.")
     if model.receipt is not None and (model.merged is not None or not model.guarantee.private):
         raise ModelFileError("the model file has a receipt of a ledger, but no ledger gives one for such a model.")
     if model.threshold is not None and np.isnan(model.threshold):
