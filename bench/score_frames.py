@@ -78,7 +78,7 @@ def _ways(detector, points, table, folder):
 def _nameless(detector):
     """The same model for arrays: scikit-learn warns where points have no names and the fit had."""
     model = detector.model_
-    return FittedDetector(replace(model, domain=replace(model.domain, names=None)), "")
+    return FittedDetector(replace(model, domain=replace(model.domain, names=None)))
 
 
 def _spark_times(detectors, folder):
