@@ -210,7 +210,7 @@ def scored_here(path, table, pipe, seconds):
     from dpoutlier.detectors.frames import batch_scorer
 
     detector = load(path, n_jobs=1)
-    ways = {"frame": detector.score_frame, "batch": batch_scorer(detector).arrow}
+    ways = {"frame": detector.score_frame, "batch": batch_scorer(detector).arrays}
     for way in ways.values():
         way(table)
     pipe.send("ready")

@@ -87,6 +87,7 @@ def running(folder, **more):
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait(timeout=60)
+        pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None  # the next session starts its own
 
 
 def executors(session):
