@@ -47,7 +47,7 @@ keeps the rows. Their warnings and guarantees say that they are not private.
 | something new | where |
 |---|---|
 | a detector | its file in `detectors/` and one line in `detectors/registry.py`. Its base is `PrivateDetector` of `detectors/partitioned.py`, its example `detectors/marginals.py`. New cells or a new score: also a file and a line in `partitions/` or `scoring/` |
-| a noise | one file in `noise/`, that implements the protocol `Noise` of `noise/mechanism.py`, and one line in `noise/registry.py` |
+| a noise | one file in `noise/`, that implements the protocol `Noise` of `noise/mechanism.py`, and one line in `noise/registry.py`. If it has a delta, only dense counts take it; ledgers and merges refuse it so far |
 | an engine for lazy frames | one file in `engines/`, with a `LocalEngine` or `ClusterEngine` of `engines/base.py`, and one line in `engines/registry.py` |
 | a route of the server | its function in `server/routes.py`, its answer in `server/schemas.py`. Who may ask follows from its parameters, of `server/dependencies.py`: with `ModelToQuery` it needs a key for that model, and the request is written to the audit log; with `ModelToShow` it needs such a key; with `RequestKey` any valid key; without one of them it is open to everybody |
 | a version of the model file | one module in `model/file/` and one line in `model/file/versions.py`; read its first lines before you change what a file holds |
