@@ -20,7 +20,7 @@ import numpy as np
 from dpoutlier import DPGridKNN
 memory = lambda name: int(Path("/proc/self/status").read_text().split(name + ":")[1].split()[0]) * 1024
 bins, features = {bins}, {features}
-detector = DPGridKNN(1, bounds=(0, 1), bins=bins, max_cells=2000)
+detector = DPGridKNN(1, features=(0, 1), bins=bins, max_cells=2000)
 detector.fit(np.random.default_rng(0).random((2000, features))).outlier_scores(np.random.default_rng(1).random((300, features)))
 points = np.random.default_rng(2).random(({n}, features){dtype})
 before = memory("VmRSS")
@@ -69,9 +69,9 @@ memory = lambda name: int(Path("/proc/self/status").read_text().split(name + ":"
 path, make, action = sys.argv[1:]
 bounds = {f"x{j}": (0, 1) for j in range(8)}
 detector = {
-    "grid": DPGridKNN(1, bounds=bounds, bins=4, n_jobs=2),
-    "forest": DPForest(1, bounds=bounds, n_trees=3, depth=5),
-    "marginals": DPMarginals(1, bounds=bounds),
+    "grid": DPGridKNN(1, features=bounds, bins=4, n_jobs=2),
+    "forest": DPForest(1, features=bounds, n_trees=3, depth=5),
+    "marginals": DPMarginals(1, features=bounds),
 }[make]
 detector.fit(Path(path).with_name("small.parquet"))
 before = memory("VmRSS")

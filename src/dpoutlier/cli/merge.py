@@ -9,7 +9,9 @@ from dpoutlier.cli.progress import say
 
 
 def merge(
-    models: Annotated[list[Path], typer.Argument(help="Publishable model files on the same bounds and bins or trees.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Publishable model files with the same features and the same cells.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write; .dpo is added.")],
     people: Annotated[
         str | None,

@@ -43,7 +43,7 @@ class CsvTable(FileTable):
             check_columns(path, found, self.names, show=False, once=self.names)
             if names is None and len(found) != len(self.names):
                 raise InvalidParameterError(
-                    f"{path} and {self.paths[0]} do not have the same columns. Give bounds by name, for the columns that all "
+                    f"{path} and {self.paths[0]} do not have the same columns. Declare features by name, for the columns that all "
                     "files have."
                 )
 

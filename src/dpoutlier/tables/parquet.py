@@ -41,7 +41,7 @@ class ParquetTable(FileTable):
             if names is None and set(schema.names) != set(self.names):
                 more = next(name for name in schema.names if name not in self.names)
                 raise InvalidParameterError(
-                    f"{path} has a column {more!r} that {self.paths[0]} lacks. Give bounds by name, for the columns that all "
+                    f"{path} has a column {more!r} that {self.paths[0]} lacks. Declare features by name, for the columns that all "
                     "files have."
                 )
         self._types = agreed({path: types_of(schema, self.names) for path, schema in schemas.items()})
