@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import urllib3
 
-from dpoutlier import DPMarginals
+import dpoutlier
 
 START_SECONDS = 120
 PROGRAM = "from dpoutlier.cli.app import main; main()"
@@ -211,9 +211,11 @@ def loaded_app(**settings):
     return app
 
 
-def fitted(folder, name, seed=0, detector=DPMarginals, **more):
+def fitted(folder, name, seed=0, detector="DPMarginals", **more):
     """The file of a model of 300 rows of two features, x and y."""
     rows = np.random.default_rng(seed).uniform(0, 1, (300, 2))
     bounds = {"x": (0, 1), "y": (0, 1)}
     table = pa.table({"x": rows[:, 0], "y": rows[:, 1]})
-    return detector(1, features=bounds, bins=4, **more).fit(table).save(folder / name, overwrite=True)
+    return (
+        getattr(dpoutlier, detector)(1, features=bounds, bins=4, **more).fit(table).save(folder / name, overwrite=True)
+    )

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import urllib3
 
-from dpoutlier import DPGridKNN, load
+from dpoutlier import load
 from dpoutlier.counts.constant_time import ConstantTimeCounts
 from dpoutlier.model.release_id import release_id
 from dpoutlier.server.audit_log import verify
@@ -492,7 +492,7 @@ def test_one_worker_over_tls(folder, tmp_path):
 
 @pytest.mark.slow
 def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
-    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
+    keyed = fitted(tmp_path, "k.secret.dpo", detector="DPGridKNN", counts="keyed")
     served = LoadedModel.load("k", str(keyed), Settings((("k", str(keyed)),), secret_models=True))
     assert type(served.model.counts) is ConstantTimeCounts
     assert type(served.scorer().detector.model_.counts) is ConstantTimeCounts
@@ -502,7 +502,7 @@ def test_a_keyed_model_answers_with_counts_that_take_the_same_time(tmp_path):
 
 @pytest.mark.slow
 def test_a_keyed_model_is_served_if_that_is_meant(tmp_path):
-    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
+    keyed = fitted(tmp_path, "k.secret.dpo", detector="DPGridKNN", counts="keyed")
     with running_server(tmp_path, keyed, "--open", "--secret-models") as server:
         answer = json.loads(server.request("GET", "/v1/models").data)
         assert [(one["id"], one["publishable"]) for one in answer["models"]] == [("k", False)]

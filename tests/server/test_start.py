@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from dpoutlier import DPGridKNN, GridKNN
+from dpoutlier import GridKNN
 from dpoutlier.cli.app import app as program
 from dpoutlier.server.settings import Settings
 from server_process import fitted
@@ -35,7 +35,7 @@ def test_what_cannot_be_served_is_refused_before_the_start(folder, tmp_path):
     assert "does not exist" in refused(tmp_path / "none.dpo", "--open")
     assert "does not exist" in refused(model, "--keys", tmp_path / "none")
     assert "two models have the id 'a'" in refused(model, model, "--open")
-    keyed = fitted(tmp_path, "k.secret.dpo", detector=DPGridKNN, counts="keyed")
+    keyed = fitted(tmp_path, "k.secret.dpo", detector="DPGridKNN", counts="keyed")
     assert "--secret-models" in refused(keyed, "--open")
     twin = GridKNN((0, 1), k=1, bins=3).fit(np.zeros((9, 2))).save(tmp_path / "t.secret.dpo")
     assert "gives no privacy" in refused(twin, "--open", "--secret-models")
