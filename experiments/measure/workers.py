@@ -38,7 +38,7 @@ class Workers(Protocol):
 
 @contextmanager
 def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
-    """So many processes; with one job this process itself."""
+    """Work in ``jobs`` processes. With one job, in this process itself."""
     if jobs == 1:
         yield lambda tasks: (_finish(task, data, store) for task in tasks)
         return
@@ -59,7 +59,7 @@ def workers(jobs: int, data: Data, store: Store) -> Iterator[Workers]:
 
 @contextmanager
 def _ctrl_c_later() -> Iterator[None]:
-    """Processes that start now do not hear of it: only this one stops the work."""
+    """Processes that start in this block ignore Ctrl-C: only this process stops the work."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -14,7 +14,7 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar, or a line for each phase where there is no terminal: call with phase, work done and work in all."""
+    """A function to call with the phase, the work done and all work. It draws a bar; without a terminal, a line for each phase."""
     terminal, named = sys.stderr.isatty(), set()
     with Progress(console=console(stderr=True), transient=True, disable=not terminal, speed_estimate_period=300) as bar:
         task = bar.add_task("")

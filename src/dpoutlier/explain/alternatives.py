@@ -33,8 +33,8 @@ def nearest_alternative(
 ) -> Alternative | None:
     """The nearest segment of feature j in which the point scores at most ``typical``.
 
-    If there is none: the segment around the place with the lowest score, extended while at least half of that fall remains. (A
-    nearer segment with half of the fall may show only noise.) None if the point already scores at most ``typical``, or if no
+    If no segment has so low a score: the segment around the lowest score, extended while the score falls by at least half as much.
+    (A nearer segment with half of the fall may show only noise.) None if the point already scores at most ``typical``, or if no
     change lowers its score. Unordered levels and the cell for missing values are all equally near, and so are all segments for a
     point whose value is missing. Among equally near segments, the one with the lowest score is chosen.
     """

@@ -43,7 +43,7 @@ FAILED = "the server failed at this request. Its operator finds the request id i
 
 
 class Exchange:
-    """What is known of a request so far. Of what the client sent, only known ids and the number of points."""
+    """What is known of a request so far. It holds nothing that the client sent, except known ids and the number of points."""
 
     __slots__ = ("audited", "begin", "id", "key", "model", "refused_key", "release", "route", "rows", "status")
 
