@@ -87,7 +87,9 @@ class Configuration:
     @cached_property
     def estimates_cells(self) -> bool:
         """Whether the cells of a fit follow from something that it estimates with epsilon: bounds, or a number of rows."""
-        return not {charge.purpose for charge in self.model().charges}.isdisjoint((Purpose.BOUNDS, Purpose.ROW_COUNT))
+        return not {charge.purpose for charge in self.model().charges}.isdisjoint(
+            (Purpose.BOUNDS, Purpose.RANGES, Purpose.ROW_COUNT)
+        )
 
     def with_epsilon(self, epsilon: Any) -> Configuration:
         return replace(self, arguments={**self.arguments, "epsilon": epsilon})

@@ -53,6 +53,14 @@ def fit(
             help="Public guess of the number of rows, never the true one; 'estimate' spends 5 % of epsilon if it is needed."
         ),
     ] = "estimate",
+    tight_ranges: Annotated[
+        bool | None,
+        typer.Option(
+            "--tight-ranges/--loose-ranges",
+            help="The declared ranges are about as wide as the rows lie, so that no epsilon is spent to look for that; or they may be "
+            "far wider. By default loose, unless bins or trees are given as numbers.",
+        ),
+    ] = None,
     target_fpr: Annotated[
         float | None, typer.Option(help="Spend a share of epsilon on a threshold at this false-positive rate.")
     ] = None,
@@ -162,6 +170,7 @@ def fit(
         neighbours=neighbours,
         rows_per_person=rows_per_person,
         person=person,
+        tight_ranges="auto" if tight_ranges is None else tight_ranges,
         target_fpr=target_fpr,
         threshold_share=threshold_share,
         ledger=book,

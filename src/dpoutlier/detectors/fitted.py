@@ -11,6 +11,7 @@ from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.explain.contributions import contributions
 from dpoutlier.explain.explanation import Explained, Explanation
 from dpoutlier.explain.nearest_region import nearest_regions
+from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file import save_model
 from dpoutlier.model.model import Model
@@ -163,6 +164,11 @@ class HoldsModel(ScoresPoints):
         self._check_fitted()
         to = None if sql is None else Path(sql)
         return export_scores(self.model_, Path(path), to, table=table, overwrite=overwrite, secret=secret)
+
+    @property
+    def bounds_(self) -> Bounds:
+        """The bounds of the fit, as ``features`` takes them: with ``tight_ranges=True``, for fits that are to be merged with this one."""
+        return Bounds._as_fitted(self._fitted_model().domain)
 
     @property
     def guarantee_(self) -> Guarantee:

@@ -86,6 +86,9 @@ class Forest(_ForestDetector, ExactDetector):
         Number of features of each tree. Several numbers are used in turn.
     tree_seed : int, default=0
         Public seed of the trees. Releases that are to be merged must share it.
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
+        ``n_trees`` and ``depth`` are numbers.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -131,6 +134,7 @@ class Forest(_ForestDetector, ExactDetector):
         depth: Any = "auto",
         subspace: Any = 4,
         tree_seed: int = 0,
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -184,6 +188,9 @@ class DPForest(_ForestDetector, PrivateDetector):
         Number of features of each tree. Several numbers are used in turn.
     tree_seed : int, default=0
         Public seed of the trees. Releases that are to be merged must share it.
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
+        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``n_trees`` and ``depth`` are numbers.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
@@ -255,6 +262,7 @@ class DPForest(_ForestDetector, PrivateDetector):
         depth: Any = "auto",
         subspace: Any = 4,
         tree_seed: int = 0,
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
         ledger: Any = None,

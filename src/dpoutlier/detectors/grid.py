@@ -33,6 +33,9 @@ class _GridDetector(WalksCells, PartitionedDetector):
     def _make_scorer(self) -> NearestCells:
         return NearestCells(self.k, self.weighted, self.distance, self.max_depth, exhausted=self.exhausted)
 
+    def _by_rule(self) -> bool:
+        return False
+
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
         grid = self._usable(Grid.of(self.bins, axes))
         return lambda _n_rows_hint, _epsilon: grid
@@ -82,6 +85,9 @@ class GridKNN(_GridDetector, ExactDetector):
     exhausted : {'outlying', 'as-printed'}, default='outlying'
         Score of a walk that gathers fewer than k rows: missing rows count at the diameter of the unit cube, or the score of the
         last cell, as Algorithm 1 prints it.
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
+        ``bins`` are numbers.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -133,6 +139,7 @@ class GridKNN(_GridDetector, ExactDetector):
         distance: str = "cell",
         max_depth: int | None = 4,
         exhausted: str = "outlying",
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -202,6 +209,9 @@ class DPGridKNN(_GridDetector, PrivateDetector):
     sparse_size : int, default=10000
         For sparse counts: how many empty cells may be expected among the listed ones. The threshold is the smallest, from 1, that
         allows no more. A larger number keeps smaller counts, in a larger file (24 bytes for each cell).
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
+        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``bins`` are numbers.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
@@ -283,6 +293,7 @@ class DPGridKNN(_GridDetector, PrivateDetector):
         exhausted: str = "outlying",
         counts: str = "auto",
         sparse_size: int = 10_000,
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
         ledger: Any = None,

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from dpoutlier._validate import parameter_error
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.detectors.partitioned import ExactDetector, PartitionedDetector, PrivateDetector
 from dpoutlier.features.axes import Axes
@@ -12,16 +13,25 @@ from dpoutlier.partitions.marginals import Margins
 from dpoutlier.scoring.log_counts import LogCounts
 
 
+BINS = 10
+
+
 class _MarginalsDetector(PartitionedDetector):
     """What both share."""
 
     bins: Any
+    _rule_needs_rows = False
 
     def _make_scorer(self) -> LogCounts:
         return LogCounts()
 
+    def _by_rule(self) -> bool:
+        if isinstance(self.bins, str) and self.bins != "auto":
+            raise parameter_error("bins", "'auto', a whole number, or one for each feature", self.bins)
+        return isinstance(self.bins, str)
+
     def _partition_maker(self, axes: Axes) -> Callable[[int | None, float], Partition]:
-        margins = Margins.of(self.bins, axes)
+        margins = Margins.of(BINS if self._by_rule() else self.bins, axes)
         return lambda _n_rows_hint, _epsilon: margins
 
     @classmethod
@@ -47,10 +57,13 @@ class Marginals(_MarginalsDetector, ExactDetector):
         Features that have a cell for missing values; 'cell' means all of them. For any other feature, a missing value is an
         error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
         would reveal something.
-    bins : int or sequence of int, default=10
-        Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
+    bins : int, sequence of int or 'auto', default='auto'
+        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two bins always
         goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
         and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
+        ``bins`` are numbers.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -90,7 +103,8 @@ class Marginals(_MarginalsDetector, ExactDetector):
         *,
         categories: Any = None,
         missing: Any = "error",
-        bins: Any = 10,
+        bins: Any = "auto",
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -132,12 +146,16 @@ class DPMarginals(_MarginalsDetector, PrivateDetector):
         Column that identifies people. At most ``rows_per_person`` rows of each person are counted, chosen by a public rule; rows
         without an id are not counted. None: the custodian guarantees that nobody has more rows than ``rows_per_person``.
     n_rows_hint : int, 'estimate' or None, default='estimate'
-        Not used, and no epsilon is spent on it: no rule here needs the number of rows. It is here because all private detectors
-        have it.
-    bins : int or sequence of int, default=10
-        Bins of each feature. A feature with levels has one bin for each level instead. A value on the edge of two bins always
+        A *public* guess of the number of rows, used to look where in the declared ranges the rows lie. 'estimate' spends 5 % of
+        epsilon on a private estimate, unless the ranges are tight. None: the ranges are taken as declared. Never pass ``len(X)``:
+        the model holds this number, and the true one is private.
+    bins : int, sequence of int or 'auto', default='auto'
+        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two bins always
         goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
         and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+    tight_ranges : bool or 'auto', default='auto'
+        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
+        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``bins`` are numbers.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
@@ -204,7 +222,8 @@ class DPMarginals(_MarginalsDetector, PrivateDetector):
         rows_per_person: int = 1,
         person: str | None = None,
         n_rows_hint: Any = "estimate",
-        bins: Any = 10,
+        bins: Any = "auto",
+        tight_ranges: Any = "auto",
         target_fpr: float | None = None,
         threshold_share: float = 0.05,
         ledger: Any = None,

@@ -92,7 +92,8 @@ def merge(models: Iterable[str | Path | HoldsModel], *, people: str) -> FittedDe
     _check_epsilon(merged)
     model = Model(
         detector=first.detector,
-        domain=replace(first.domain, outer=None),  # which bounds are private, and what they cost, stands in the parts
+        # Which bounds were chosen, and what that cost, stands in the parts.
+        domain=replace(first.domain, outer=None, declared=None),
         partition=first.partition,
         scorer=first.scorer.with_noise(merged.rate),
         counts=added([model.counts for _, model in named]),
@@ -134,8 +135,14 @@ def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
         if one == wanted[what]:
             continue
         hint = ""
-        if first[1].domain.estimated or other[1].domain.estimated:
+        domains = first[1].domain, other[1].domain
+        if any(domain.estimated for domain in domains):
             hint = " Private bounds hardly ever agree: estimate them once, and let the others declare them."
+        if any(domain.declared for domain in domains):
+            hint = (
+                " Each fit has narrowed the declared ranges to where its own rows lie. Let one custodian fit first, and the others "
+                "with features=first.bounds_ and tight_ranges=True."
+            )
         raise InvalidParameterError(
             f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(wanted[what])}. Releases add up only if they "
             f"agree in it; custodians must choose it together before they fit.{hint}"

@@ -144,20 +144,37 @@ class PartitionedDetector(HoldsModel, Detector):
         return {
             "features": Bounds._of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
+            "tight_ranges": model.domain.declared is None and all(c.purpose != Purpose.RANGES for c in model.charges),
         }
 
     def _leak(self) -> list[str]:
         """Why the bounds void a guarantee, if they do."""
         return [LEAKED] if isinstance(self.features, Bounds) and self.features.leaked else []
 
+    @abstractmethod
     def _by_rule(self) -> bool:
-        """Whether a rule on public numbers makes the partition, so that a number of rows is needed."""
-        return False
+        """Whether some of the partition is left to a rule."""
+
+    _rule_needs_rows = True
+    """Whether that rule needs a number of rows."""
+
+    def _tight(self) -> bool:
+        """Whether declared ranges are taken as they are. Whoever fixes the partition means it on them, unless told otherwise."""
+        if self.tight_ranges == "auto":
+            return bool(self._leak()) or not self._by_rule()
+        if not isinstance(self.tight_ranges, bool | np.bool_):
+            raise parameter_error("tight_ranges", "True, False or 'auto'", self.tight_ranges)
+        return bool(self.tight_ranges)
+
+    def _needs_rows(self) -> bool:
+        """Whether anything needs a number of rows."""
+        return (self._by_rule() and self._rule_needs_rows) or not self._tight()
 
     def _target_fpr(self) -> float | None:
         return None if self.target_fpr is None else checked_share(target_fpr=self.target_fpr)
 
     target_fpr: Any
+    tight_ranges: Any
 
 
 def _share_for_bounds(model: Model) -> float:
@@ -179,7 +196,8 @@ class ExactDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=Guarantee(None, voided_by=(NOT_PRIVATE.format(name=name), *self._leak())),
             bounds_share=Fraction(repr(bounds_share or 0)),
-            n_rows_hint="estimate" if self._by_rule() else None,  # at no price, and exact: nothing here is private
+            tight_ranges=self._tight(),
+            n_rows_hint="estimate" if self._needs_rows() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
             n_jobs=thread_count(self.n_jobs),
         )
@@ -216,7 +234,12 @@ class PrivateDetector(PartitionedDetector):
 
     def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
         n_rows_hint = self._given_n_rows_hint()
-        return n_rows_hint if self._by_rule() else None  # nothing would use it, so no epsilon goes to it
+        if n_rows_hint is None and self.tight_ranges is False:
+            raise InvalidParameterError(
+                "tight_ranges=False needs n_rows_hint, a public guess of the number of rows, or 'estimate' to spend 5 % of epsilon "
+                "on it."
+            )
+        return n_rows_hint if self._needs_rows() else None  # nothing would use it, so no epsilon goes to it
 
     def _given_n_rows_hint(self) -> int | Literal["estimate"] | None:
         if self.n_rows_hint is None or self.n_rows_hint == "estimate":
@@ -286,6 +309,7 @@ class PrivateDetector(PartitionedDetector):
             scorer=self._make_scorer(),
             guarantee=self._guarantee(),
             bounds_share=Fraction(repr(bounds_share or 0)),
+            tight_ranges=self._tight(),
             **self._count_choices(),
             n_rows_hint=self._checked_n_rows_hint(),
             target_fpr=self._target_fpr(),

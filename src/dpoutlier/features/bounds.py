@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -199,7 +200,8 @@ class Bounds:
     @classmethod
     def _of_domain(cls, domain: Domain, share: float, *, leaked: bool) -> Bounds:
         """What was declared for a domain, where private bounds cost this share of epsilon."""
-        found = cls(domain.lower, domain.upper, domain.names)
+        pairs = [domain.declared_range(j) or (domain.lower[j], domain.upper[j]) for j in range(domain.n_features)]
+        found = cls([low for low, _ in pairs], [high for _, high in pairs], domain.names)
         found.leaked = leaked
         keys: Sequence[Key] = domain.names or range(domain.n_features)
         for j, key in enumerate(keys):
@@ -210,6 +212,11 @@ class Bounds:
                 found._special[key] = PrivateBounds(share, outer)
         found._missing = frozenset(key for j, key in enumerate(keys) if domain.has_missing_cell(j)) or False
         return found
+
+    @classmethod
+    def _as_fitted(cls, domain: Domain) -> Bounds:
+        """The bounds of a domain, where those that a fit has chosen are declared."""
+        return cls._of_domain(replace(domain, outer=None, declared=None), 0.0, leaked=False)
 
     def _with(self, categories: dict[Key, Category], missing: frozenset[Key] | bool) -> Bounds:
         """The same with levels for some features, named or counted from 0, and cells for missing values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -38,6 +39,8 @@ class Domain:
     """Which features have a cell for missing values; None: none has."""
     outer: tuple[Pair | None, ...] | None = None
     """The public range within which bounds are estimated, for features with private bounds; None: all are declared."""
+    declared: tuple[Pair | None, ...] | None = None
+    """The declared range, for features whose bounds a fit has narrowed to where the rows lie; None: all are as declared."""
     labels: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Names for messages, made up where there are none."""
     axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
@@ -91,8 +94,9 @@ class Domain:
             # One way to write each domain: what no feature has is not written at all.
             if given is not None and (len(given) != len(self.lower) or all(one is empty for one in given)):
                 raise parameter_error(what, "one entry for each feature, or nothing", given)
-        if self.outer is not None and (len(self.outer) != len(self.lower) or not any(self.outer)):
-            raise parameter_error("outer", "one range for each feature with private bounds, or nothing", self.outer)
+        for what, ranges in (("outer", self.outer), ("declared", self.declared)):
+            if ranges is not None and (len(ranges) != len(self.lower) or not any(ranges)):
+                raise parameter_error(what, "a range for some of the features, or nothing", ranges)
 
     def _check_kinds(self) -> None:
         for j, (label, axis) in enumerate(zip(self.labels, self.axes, strict=True)):
@@ -100,11 +104,15 @@ class Domain:
                 raise parameter_error(
                     f"bounds of {label}", "left out, since it has levels", (self.lower[j], self.upper[j])
                 )
-            outer = self.outer_range(j)
-            if outer is not None:
-                check_range(label, *outer)
-                if axis.levels or not outer[0] <= self.lower[j] < self.upper[j] <= outer[1]:
-                    raise parameter_error(f"bounds of {label}", "within their outer range", outer)
+            outer, declared = self.outer_range(j), self.declared_range(j)
+            if outer is not None and declared is not None:
+                raise parameter_error(f"bounds of {label}", "estimated or narrowed, not both", (outer, declared))
+            for what, wide in (("outer", outer), ("declared", declared)):
+                if wide is None:
+                    continue
+                check_range(label, *wide)
+                if axis.levels or not wide[0] <= self.lower[j] < self.upper[j] <= wide[1]:
+                    raise parameter_error(f"bounds of {label}", f"within their {what} range", wide)
 
     @property
     def n_features(self) -> int:
@@ -117,6 +125,15 @@ class Domain:
         """The outer range of a feature with private bounds, else None."""
         return None if self.outer is None else self.outer[j]
 
+    def declared_range(self, j: int) -> Pair | None:
+        """The declared range of a feature whose bounds were narrowed, else None."""
+        return None if self.declared is None else self.declared[j]
+
+    @property
+    def loose(self) -> tuple[int, ...]:
+        """The features with a declared range, which may be too wide: those without levels, and without private bounds."""
+        return tuple(j for j, axis in enumerate(self.axes) if not axis.levels and self.outer_range(j) is None)
+
     def has_missing_cell(self, j: int) -> bool:
         return self.missing is not None and self.missing[j]
 
@@ -126,6 +143,22 @@ class Domain:
         for j, (low, high) in bounds.items():
             lower[j], upper[j] = float(low), float(high)
         return replace(self, lower=tuple(lower), upper=tuple(upper))
+
+    def narrowed(self, parts: dict[int, tuple[Fraction, Fraction]]) -> Domain:
+        """The same where bounds are a part of the declared range: from and to, as shares of it."""
+        found: dict[int, Pair] = {}
+        for j, (first, last) in parts.items():
+            low, width = self.lower[j], self.upper[j] - self.lower[j]
+            pair = (
+                low + width * float(first) if first else low,
+                low + width * float(last) if last < 1 else self.upper[j],
+            )
+            if pair[0] < pair[1] and math.isfinite(scale(*pair)) and pair != (low, self.upper[j]):
+                found[j] = pair
+        if not found:
+            return self
+        declared = tuple((self.lower[j], self.upper[j]) if j in found else None for j in range(self.n_features))
+        return replace(self.with_bounds(found), declared=declared)
 
     def outside(self, columns: NDArray[Any] | Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
         """Which *public* points have a value outside the bounds. A level never lies outside, nor does a missing value.
@@ -158,6 +191,8 @@ class Domain:
             content["missing"] = list(self.missing)
         if self.outer is not None:
             content["outer"] = [one and list(one) for one in self.outer]
+        if self.declared is not None:
+            content["declared"] = [one and list(one) for one in self.declared]
         return content
 
     @classmethod
@@ -168,8 +203,13 @@ class Domain:
             names=None if content["names"] is None else tuple(str(name) for name in content["names"]),
             categories=_each(content.get("categories"), Category.from_json),
             missing=None if content.get("missing") is None else tuple(one is True for one in content["missing"]),
-            outer=_each(content.get("outer"), lambda pair: (float(pair[0]), float(pair[1]))),
+            outer=_each(content.get("outer"), _pair),
+            declared=_each(content.get("declared"), _pair),
         )
+
+
+def _pair(given: Sequence[Any]) -> Pair:
+    return float(given[0]), float(given[1])
 
 
 def _each(entries: Sequence[Any] | None, make: Callable[[Any], R]) -> tuple[R | None, ...] | None:

@@ -9,6 +9,7 @@ from typing import Literal
 from dpoutlier._validate import parameter_error
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
+from dpoutlier.model.looks import Kind, Look, first_look, second_look
 from dpoutlier.noise.mechanism import Cost, Sensitivity
 from dpoutlier.noise.permute_and_flip import PermuteAndFlip
 from dpoutlier.noise.registry import noise_costing
@@ -28,8 +29,8 @@ def cost_of_part(guarantee: Guarantee, epsilon: Fraction) -> Cost:
 
 
 def charge_for(purpose: Purpose, cost: Cost, sensitivity: Sensitivity) -> Charge:
-    """The charge for noise of this cost, or for bounds, which are chosen without noise."""
-    make = PermuteAndFlip.costing if purpose == Purpose.BOUNDS else noise_costing
+    """The charge for noise of this cost, or for a choice, which gets no noise."""
+    make = PermuteAndFlip.costing if purpose.is_choice else noise_costing
     return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
 
 
@@ -45,6 +46,8 @@ class Plan:
     guarantee: Guarantee
     bounds_share: Fraction = Fraction(0)
     """Share of epsilon for private bounds."""
+    tight_ranges: bool = True
+    """Whether declared ranges are taken as they are; else a fit looks for where the rows lie within them."""
     counts: str = "auto"
     sparse_size: int = 10_000
     """Sparse counts: largest expected number of empty cells that pass."""
@@ -57,7 +60,7 @@ class Plan:
     """Charges a fit with this guarantee, of this detector, to a ledger; None: there is no ledger."""
 
     def __post_init__(self) -> None:
-        if self.cost_of_counts is not None and self.cost_of_counts.epsilon <= 0:
+        if self.left <= 0 and self.guarantee.epsilon is not None:
             if not self.bounds_share:
                 raise parameter_error(
                     "threshold_share", "small enough to leave some of epsilon for the counts", self.threshold_share
@@ -89,17 +92,51 @@ class Plan:
         return charge_for(Purpose.BOUNDS, self.part(self.bounds_share), sensitivity)
 
     @property
-    def cost_of_counts(self) -> Cost | None:
-        """What is left for the counts; None for infinity."""
-        if self.guarantee.epsilon is None:
-            return None
+    def left(self) -> Fraction:
+        """The share of epsilon for the counts, and for looks at where the rows lie."""
         spent = ROW_COUNT_SHARE if self.n_rows_hint == "estimate" else Fraction(0)
         spent += self.threshold_share if self.target_fpr is not None else Fraction(0)
         spent += self.bounds_share if self.domain.estimated else Fraction(0)
-        return self.part(1 - spent)
+        return 1 - spent
+
+    def cost_of_counts(self, looks: Fraction = Fraction(0)) -> Cost | None:
+        """What is left for the counts after ``looks``, a share of ``left``; None for infinity."""
+        return None if self.guarantee.epsilon is None else self.part(self.left * (1 - looks))
+
+    def charge_for_look(self, look: Look) -> Charge:
+        """A row counts in one window of each feature, whether one is chosen for each or one for all of them together."""
+        sensitivity = self.guarantee.sensitivity(len(self.domain.loose))
+        return charge_for(Purpose.RANGES, self.part(self.left * look.share), sensitivity)
 
     @property
     def epsilon_per_row(self) -> float:
-        """What the rules for partitions call epsilon: that of the counts, for one row more or less."""
-        cost = self.cost_of_counts
-        return math.inf if cost is None else float(cost.epsilon / self.guarantee.sensitivity().l1)
+        """What the rules for partitions call epsilon: that of counts and looks together, for one row more or less.
+
+        So the partition is the same whatever the looks find.
+        """
+        return math.inf if self.guarantee.epsilon is None else float(self._per_row)
+
+    @property
+    def _per_row(self) -> Fraction:
+        cost = self.cost_of_counts()
+        assert cost is not None
+        return cost.epsilon / self.guarantee.sensitivity().l1
+
+    def first_look(self, n_rows: int | None) -> Look | None:
+        """The first look at where rows lie. Without noise it costs nothing, and each feature is looked at."""
+        if self.tight_ranges or n_rows is None or not self.domain.loose:
+            return None
+        if self.guarantee.epsilon is None:
+            return Look(Kind.EACH, Fraction(0), float(n_rows))
+        return self._if_possible(first_look(n_rows * self._per_row, len(self.domain.loose)))
+
+    def second_look(self, n_rows: int) -> Look | None:
+        """The second look, where the first has found all ranges together too wide."""
+        return self._if_possible(second_look(n_rows * self._per_row, len(self.domain.loose)))
+
+    def _if_possible(self, look: Look | None) -> Look | None:
+        """No look where its share is too small for any mechanism."""
+        try:
+            return None if look is None else self.charge_for_look(look) and look
+        except InvalidParameterError:
+            return None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpoutlier.counts.sparse import SparseCounts, expected_empty
 from dpoutlier.features.domain import Domain
+from dpoutlier.model.held import Held, held_parts
 from dpoutlier.model.merged import Merged, People
 from dpoutlier.model.statement_page import page_of
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -62,6 +63,11 @@ MOVED = (
     "changes both."
 )
 OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
+LOOSE = (
+    "By the released counts, the range of {features} is far wider than where the rows lie. A fit with a narrower range finds outliers "
+    "better. To see this has cost nothing."
+)
+SHOWN = 10
 SUMMED_NOISE = (
     "The merged counts contain the noise of every part. Together this noise is as wide as a single noise of scale "
     "{scale} rows."
@@ -230,6 +236,9 @@ def privacy_statement(model: Model) -> PrivacyStatement:
             remarks.append(DECLARED_CAP.format(m=m))
     if merged is not None:
         remarks += _merged_remarks(merged)
+    held = held_parts(model) if private else {}
+    if held:
+        remarks.append(LOOSE.format(features=_listed([domain.labels[j] for j in held])))
     return PrivacyStatement(
         **promise_of(model),
         detector=model.detector,
@@ -237,7 +246,7 @@ def privacy_statement(model: Model) -> PrivacyStatement:
         mechanism=_mechanism(charges) if private else "none",
         counts=counts.kind,
         charges=_all_charges(charges, merged) if private else (),
-        bounds=tuple(_feature(domain, j, private=private) for j in range(domain.n_features)),
+        bounds=tuple(_feature(domain, j, held.get(j), private=private) for j in range(domain.n_features)),
         bounds_source=_bounds_source(domain, charges, guarantee),
         n_rows_hint=_n_rows_hint(n_rows_hint, charges, merged)
         if private or n_rows_hint is None
@@ -266,29 +275,36 @@ def _mechanism(charges: tuple[Charge, ...]) -> str:
     counts = next(charge.noise.words for charge in charges if charge.purpose == Purpose.COUNTS)
     return (
         f"{counts}; bounds by permute-and-flip on a public lattice, exact too"
-        if _has_private_bounds(charges)
+        if any(charge.purpose.is_choice for charge in charges)
         else counts
     )
 
 
-def _has_private_bounds(charges: tuple[Charge, ...]) -> bool:
-    return any(charge.purpose == Purpose.BOUNDS for charge in charges)
-
-
 def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
     n, d = len(domain.estimated), domain.n_features
+    purposes = {charge.purpose for charge in charges}
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
-    if not n and _has_private_bounds(charges):
+    if not n and Purpose.BOUNDS in purposes:
         return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
-    if not n:
-        return "declared by the custodian, free of charge"
     price = "with epsilon, see charges" if guarantee.private else "nothing here is private"
-    of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
-    return f"estimated for {of} ({price})"
+    if n:
+        of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
+        return f"estimated for {of} ({price})"
+    narrowed = sum(map(bool, domain.declared or ()))
+    if narrowed:
+        return f"declared by the custodian; {narrowed} of {d} narrowed to where the rows lie ({price})"
+    if Purpose.RANGES in purposes:
+        return f"declared by the custodian; none was found to be too wide ({price})"
+    return "declared by the custodian, free of charge"
 
 
-def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _feature(domain: Domain, j: int, held: Held | None, *, private: bool) -> dict[str, Any]:
     """What is public of a feature. Keys that say nothing are left out."""
     category, outer = domain.category(j), domain.outer_range(j)
     found: dict[str, Any] = {"feature": domain.labels[j]}
@@ -298,6 +314,12 @@ def _feature(domain: Domain, j: int, *, private: bool) -> dict[str, Any]:
         found |= {"levels": list(category.names), "ordered": category.ordered}
     if outer is not None:
         found |= {"estimated": "see charges" if private else "exact", "outer": list(outer)}
+    declared = domain.declared_range(j)
+    if declared is not None:
+        found["declared"] = list(declared)
+    if held is not None:
+        part, error = (f"{100 * share:.0f} %" for share in (held.share, held.error))
+        found["rows"] = f"about {part} (within {error}) lie between {held.lower:.4g} and {held.upper:.4g}"
     if domain.has_missing_cell(j):
         found["missing"] = "a cell of its own"
     return found
@@ -344,8 +366,9 @@ def _charges(charges: tuple[Charge, ...], of_part: str = "") -> Iterator[dict[st
             "epsilon": _number(Fraction(_units(after) - _units(before), 10**PLACES)),
             "epsilon_in_use": str(charge.epsilon_in_use),
             "sensitivity": charge.sensitivity.l1,
-            # Bounds are chosen, and get no noise.
-            "noise_scale_rows": None if charge.purpose == Purpose.BOUNDS else f"{charge.noise.scale:.6g}",
+            "noise_scale_rows": None
+            if charge.purpose.is_choice
+            else f"{charge.noise.scale:.6g}",  # a choice gets no noise
         }
 
 

@@ -92,6 +92,10 @@ def _people(merged: dict[str, Any]) -> str:
 def _feature_line(feature: dict[str, Any]) -> str:
     """A line of the page."""
     more = [f"estimated within {feature['outer'][0]:g} to {feature['outer'][1]:g}"] if "outer" in feature else []
+    if "declared" in feature:
+        more += [f"narrowed from {feature['declared'][0]:g} to {feature['declared'][1]:g}"]
+    if "rows" in feature:
+        more += [feature["rows"]]
     more += ["missing values have a cell"] if "missing" in feature else []
     note = f"   {'; '.join(more)}" if more else ""
     if "levels" not in feature:

@@ -22,7 +22,7 @@ _REGISTERED = (
     Registered("permute-and-flip", "dpoutlier.noise.permute_and_flip", "PermuteAndFlip"),
 )
 
-_UNNAMED = {"bounds": "permute-and-flip"}
+_UNNAMED = {"bounds": "permute-and-flip", "ranges": "permute-and-flip"}
 """The mechanism of a purpose where a file names none; for all other purposes it is discrete Laplace noise."""
 
 

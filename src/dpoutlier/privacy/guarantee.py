@@ -96,8 +96,14 @@ class Purpose(StrEnum):
 
     ROW_COUNT = "number of rows"
     BOUNDS = "bounds"
+    RANGES = "ranges"
     COUNTS = "counts"
     THRESHOLD = "threshold"
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether something is chosen by permute-and-flip, and nothing gets noise."""
+        return self in {Purpose.BOUNDS, Purpose.RANGES}
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,8 @@ class Charge:
 
     @property
     def noise(self) -> Noise:
-        """The mechanism of any charge but that for bounds, which get no noise."""
-        assert self.purpose != Purpose.BOUNDS
+        """The mechanism of any charge but that for a choice, which gets no noise."""
+        assert not self.purpose.is_choice
         return cast(Noise, self.mechanism)
 
     @property

@@ -13,6 +13,7 @@ from dpoutlier.counts.exact import ExactCounts
 from dpoutlier.counts.sparse import tau_for
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
+from dpoutlier.model import looks
 from dpoutlier.model.model import Model
 from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge_for
 from dpoutlier.noise.laplace import DiscreteLaplace
@@ -25,6 +26,7 @@ from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.open import open_reference
 from dpoutlier.trusted.quantiles import choose_quantiles, widened
 from dpoutlier.trusted.queries import ReferenceQueries
+from dpoutlier.trusted.ranges import find_ranges
 from dpoutlier.trusted.release import release_dense, release_keyed, release_sparse, release_vector
 
 
@@ -46,7 +48,10 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         partition = _partition_for_estimate(plan, n_rows_hint)
     domain, bounds_paid = _choose_bounds(rows, plan, source)
     rows = rows.with_domain(domain) if plan.domain.estimated else rows
-    counts, paid = _release_counts(rows.counts(partition, plan.n_jobs), partition, plan, source)
+    found = find_ranges(rows, domain, plan, n_rows_hint, source)
+    domain, rows = found.domain, found.rows
+    exact = rows.counts(partition, plan.n_jobs)
+    counts, paid = _release_counts(exact, partition, plan, found.share, source)
     model = Model(
         detector=plan.detector,
         domain=domain,
@@ -54,7 +59,7 @@ def fit_model(reference: Any, plan: Plan) -> Model:
         scorer=plan.scorer.with_noise(None if paid is None else paid.rate),
         counts=counts,
         guarantee=plan.guarantee,
-        charges=tuple(one for one in (count_paid, bounds_paid, paid) if one is not None),
+        charges=tuple(one for one in (count_paid, bounds_paid, *found.charges, paid) if one is not None),
         n_rows_hint=n_rows_hint,
         receipt=receipt,
     )
@@ -68,7 +73,8 @@ def _partition(plan: Plan, n_rows_hint: int | None) -> Partition:
             f"counts='dense' takes at most {MAX_DENSE_CELLS:,} cells, and this partition has {float(partition.n_cells):.3g}. "
             "Use fewer bins or features, counts='sparse', or counts='keyed' (secret)."
         )
-    _charge_for_counts(partition, plan)  # what cannot be drawn is refused here, not after the rows are read
+    # What cannot be drawn is refused here, not after the rows are read; looks may leave that little.
+    _charge_for_counts(partition, plan, Fraction(0) if plan.tight_ranges else looks.MOST)
     return partition
 
 
@@ -89,9 +95,9 @@ def _is_dense(partition: Partition, plan: Plan) -> bool:
     return plan.counts == "dense" or (plan.counts == "auto" and partition.n_cells <= MAX_DENSE_CELLS)
 
 
-def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
-    """None if the counts get no noise: then they cost nothing."""
-    cost = plan.cost_of_counts
+def _charge_for_counts(partition: Partition, plan: Plan, spent: Fraction) -> Charge | None:
+    """After looks that cost the share ``spent`` of what was left. None if the counts get no noise: then they cost nothing."""
+    cost = plan.cost_of_counts(spent)
     if cost is None:
         return None
     paid = charge_for(Purpose.COUNTS, cost, plan.guarantee.sensitivity(partition.cells_per_row))
@@ -104,9 +110,9 @@ def _charge_for_counts(partition: Partition, plan: Plan) -> Charge | None:
 
 
 def _release_counts(
-    exact: Counts, partition: Partition, plan: Plan, source: ByteSource
+    exact: Counts, partition: Partition, plan: Plan, spent: Fraction, source: ByteSource
 ) -> tuple[NoisyCounts, Charge | None]:
-    paid = _charge_for_counts(partition, plan)
+    paid = _charge_for_counts(partition, plan, spent)
     if paid is None:
         return ExactCounts(exact.ids, exact.counts), None
     noise = paid.noise

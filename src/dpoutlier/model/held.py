@@ -1,0 +1,125 @@
+"""Where most rows lie in the range of each feature, by the released counts alone: post-processing, at no price."""
+
+import math
+from collections.abc import Iterator
+from itertools import combinations
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.counts.base import all_counts
+from dpoutlier.features.lattice import POSITIONS
+from dpoutlier.partitions.grid import Grid
+from dpoutlier.partitions.members import CutAxis, Digit, EvenAxis, Member, strides_of
+from dpoutlier.privacy.guarantee import Purpose
+
+if TYPE_CHECKING:
+    from dpoutlier.model.model import Model
+
+NARROW = 0.25
+"""Only parts of at most this share of the range are reported: of wider ones nothing needs to be done."""
+MOST_ROWS = 0.7
+"""At least this share of the rows must lie there, also if the noise was unlucky."""
+ERRORS = 2
+"""Standard errors that are allowed for."""
+BY_CHANCE = 0.05
+"""Expected number of empty cells that count as occupied."""
+
+
+class Held(NamedTuple):
+    """A part of a feature's range, in the feature's unit, and the share of the rows that it holds."""
+
+    lower: float
+    upper: float
+    share: float
+    error: float
+
+
+def held_parts(model: "Model") -> dict[int, Held]:
+    """For features whose range is far wider than where their rows lie: the narrowest part that the counts can vouch for."""
+    if model.counts.kind != "dense":
+        return {}
+    counts, members = all_counts(model.counts, model.partition.n_cells), _members(model)
+    noise = sum(law.variance for law in model.noise_laws)
+    # Noise has the tail of a Laplace law: only cells that hardly any noise explains are counted, so that most of it is left out.
+    sure = np.where(counts >= math.sqrt(noise / 2) * math.log(len(counts) / BY_CHANCE), counts, 0)
+    total = _total(model, _Total(float(counts.sum()) / len(members), noise * len(counts) / len(members) ** 2))
+    if total.rows <= 0:
+        return {}
+    found: dict[int, tuple[float, Held]] = {}
+    for member in members:
+        own = sure[member.cells].reshape(member.shape)
+        for axis in member.axes:
+            if (isinstance(axis, CutAxis) and axis.levels) or model.domain.category(axis.feature) is not None:
+                continue
+            best = min(_parts(_Sums.of(member, axis, own), total, noise), default=None)
+            if best is not None and best[0] < found.get(axis.feature, (math.inf,))[0]:
+                width, first, last, share, error = best
+                low, high = model.domain.lower[axis.feature], model.domain.upper[axis.feature]
+                ends = low + (high - low) * first, low + (high - low) * last
+                found[axis.feature] = width, Held(*ends, share, error)
+    return {j: one for j, (_, one) in sorted(found.items())}
+
+
+def _members(model: "Model") -> tuple[Member, ...]:
+    grid = model.partition
+    if not isinstance(grid, Grid):
+        return grid.members
+    kinds = grid.axes or (None,) * len(grid.bins)
+    axes = tuple(
+        EvenAxis(j, bins, bool(kind and kind.missing))
+        for j, (bins, kind) in enumerate(zip(grid.bins, kinds, strict=True))
+    )
+    return (Member(axes, tuple(Digit(axis.feature, axis.size) for axis in axes)),)
+
+
+class _Total(NamedTuple):
+    """An estimate of the number of rows."""
+
+    rows: float
+    variance: float
+
+
+def _total(model: "Model", by_counts: _Total) -> _Total:
+    """What was paid for, if it is better than what all members together tell."""
+    paid = [charge.noise.variance for charge in model.charges if charge.purpose == Purpose.ROW_COUNT]
+    known = model.n_rows_hint is not None and len(paid) == 1 and paid[0] < by_counts.variance
+    return _Total(float(model.n_rows_hint or 0), paid[0]) if known else by_counts
+
+
+class _Sums(NamedTuple):
+    """Noisy rows between the edges of one feature, in one member, and the number of cells that they are the sum of."""
+
+    edges: list[float]
+    """Between 0 and 1."""
+    rows: NDArray[np.int64]
+    cells: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, member: Member, axis: CutAxis | EvenAxis, counts: NDArray[np.int64]) -> "_Sums":
+        digits = member.digits_of(axis.feature)
+        others = tuple(at for at in range(len(member.digits)) if at not in digits)
+        rows, cells, strides = counts.sum(axis=others), (counts > 0).sum(axis=others), strides_of(member.shape)
+        if isinstance(axis, EvenAxis):
+            places = [(i,) for i in range(axis.bins)]
+            edges = [i / axis.bins for i in range(axis.bins + 1)]
+        else:
+            places = [
+                tuple(add // strides[at] % member.shape[at] for at in digits) for add in axis.adds[: len(axis.cuts) + 1]
+            ]
+            edges = [0.0, *(cut / POSITIONS for cut in axis.cuts), 1.0]
+        return cls(edges, np.array([rows[place] for place in places]), np.array([cells[place] for place in places]))
+
+
+def _parts(sums: _Sums, total: _Total, noise: float) -> Iterator[tuple[float, float, float, float, float]]:
+    """Width, ends, share and error of each part that is narrow and has most of the rows."""
+    for i, j in combinations(range(len(sums.edges)), 2):
+        width = sums.edges[j] - sums.edges[i]
+        if width > NARROW:
+            continue
+        share = float(sums.rows[i:j].sum()) / total.rows
+        variance = float(sums.cells[i:j].sum()) * noise + share**2 * total.variance
+        error = ERRORS * math.sqrt(variance) / total.rows
+        if share - error >= MOST_ROWS:
+            yield width, sums.edges[i], sums.edges[j], min(share, 1.0), error
