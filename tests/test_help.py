@@ -25,7 +25,7 @@ AVOIDED = re.compile(
 SCORING = (
     "decision_function offset_ outlier_scores outside_bounds predict score_frame score_one score_samples set_threshold"
 )
-MODEL = f"{SCORING} count_intervals explain export_scores guarantee_ privacy_statement publishable save"
+MODEL = f"{SCORING} bounds_ count_intervals explain export_scores guarantee_ privacy_statement publishable save"
 DETECTOR = f"{MODEL} fit fit_predict set_params"
 VISIBLE = {
     "Bounds": "domain from_file leaked n_features of",

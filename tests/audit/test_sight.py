@@ -145,7 +145,9 @@ def test_the_rest_of_a_file_is_the_same_for_other_rows_and_other_noise_but_not_f
 @pytest.mark.parametrize("relation", [ADD, REPLACE])
 def test_evidence_of_private_estimates_is_their_log_likelihood_ratio(relation):
     """The number of rows, and the histogram of scores, whose bins the attacker works out from the released counts."""
-    case = configuration(bins="auto", k=50, n_rows_hint="estimate", target_fpr=0.1, neighbours=relation)
+    case = configuration(
+        bins="auto", k=50, n_rows_hint="estimate", target_fpr=0.1, neighbours=relation, tight_ranges=True
+    )
     worlds = worlds_of(case)
     for seed in range(5):
         model = case.fit(worlds.tables[0], seed).model_

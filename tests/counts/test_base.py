@@ -142,7 +142,8 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     held = {"forest": trees, "marginals": {*bins, "first"}}.get(kind, bins)
     assert set(vars(model.partition)) == held
     made = {"labels", "scales", "axes", "lines", "estimated"}
-    assert set(vars(model.domain)) - made == {"lower", "upper", "names", "categories", "missing", "outer"}
+    declared = {"lower", "upper", "names", "categories", "missing", "outer", "declared"}
+    assert set(vars(model.domain)) - made == declared
     exact = np.zeros(64, np.int64)
     model.partition.tally(Rows(ROWS, model.domain)[:], exact)
     assert exact.sum() == 300 * model.partition.cells_per_row

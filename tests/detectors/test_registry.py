@@ -26,7 +26,7 @@ def test_ranges_in_every_form(tmp_path):
     path = tmp_path / "features.toml"
     path.write_text("[features]\na = [0, 1]\nb = [0, 2]\n")
     for features in (path, str(path), {"a": (0, 1), "b": (0, 2)}, Bounds([0, 0], [1, 2], ["a", "b"]), ([0, 0], [1, 2])):
-        found = dpoutlier.detector(epsilon=1, features=features)
+        found = dpoutlier.detector(epsilon=1, features=features, tight_ranges=True)
         assert found.fit([[0.5, 1.5]]).model_.domain.upper == (1.0, 2.0)
         assert found.n_rows_hint == "estimate"
     assert dpoutlier.detector(epsilon=1, features=(0, 1)).fit([[0.5] * 3]).n_features_in_ == 3
@@ -83,7 +83,7 @@ def test_bad_arguments_of_a_forest(arguments, message, monkeypatch):
     [
         (0, "bins must be a whole number"),
         ([3], "one for each of 2 features"),
-        ("auto", "bins must be"),
+        ("many", "bins must be"),
         (1.5, "bins must"),
     ],
 )
@@ -93,6 +93,6 @@ def test_bad_bins_of_marginals(bins, message):
 
 
 def test_marginals_spend_no_epsilon_on_what_they_do_not_use():
-    model = DPMarginals(1, features=(0, 1), n_rows_hint="estimate").fit(np.zeros((3, 2))).model_
+    model = DPMarginals(1, features=(0, 1), n_rows_hint="estimate", tight_ranges=True).fit(np.zeros((3, 2))).model_
     assert [charge.purpose for charge in model.charges] == ["counts"]
     assert model.n_rows_hint is None

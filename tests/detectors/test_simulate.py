@@ -27,12 +27,20 @@ def test_it_says_what_will_be_fitted_and_how_it_compares(easy):
     assert easy.plain > 0.8
 
 
-def test_noise_and_expected_counts_are_those_of_a_fit(easy):
-    forest, marginals, grid = (easy.outlooks[name] for name in ("forest", "marginals", "grid"))
+def test_noise_and_expected_counts_are_those_of_a_fit():
+    tight = advise(5000, 6, 2.0, tight_ranges=True)
+    forest, marginals, grid = (tight.outlooks[name] for name in ("forest", "marginals", "grid"))
     assert marginals.noise == pytest.approx(6 / 2, rel=1e-9)
     assert grid.noise == pytest.approx(1 / 2, rel=1e-9)
     assert forest.noise == pytest.approx(int(forest.partition.split()[0]) / 2, rel=1e-9)
     assert 5000 > marginals.expected > forest.expected > grid.expected > 0
+
+
+def test_it_says_what_ranges_cost_that_are_too_wide(easy):
+    chosen = easy.outlooks[easy.chosen].auroc
+    for width, (as_fitted, declared) in easy.too_wide.items():
+        assert as_fitted > chosen - 0.1, width
+        assert declared < chosen - 0.2, width
 
 
 @pytest.mark.slow
@@ -65,7 +73,8 @@ def test_a_grid_of_too_many_features_cannot_be_fitted():
 
 
 def test_arguments_reach_the_detectors():
-    once, twice = advise(500, 4, 1.0), advise(500, 4, 1.0, neighbours="replace-one")
+    once = advise(500, 4, 1.0, tight_ranges=True)
+    twice = advise(500, 4, 1.0, tight_ranges=True, neighbours="replace-one")
     assert twice.outlooks["marginals"].noise == pytest.approx(2 * once.outlooks["marginals"].noise, rel=1e-9)
 
 
@@ -78,7 +87,7 @@ def test_the_useful_epsilon_is_that_of_the_detector_that_was_asked_for():
 
 
 def test_so_many_rows_that_a_grid_cannot_be_simulated():
-    advice = advise(10**12, 2, 1.0, name="grid")
+    advice = advise(10**12, 2, 1.0, name="grid", tight_ranges=True)
     assert [round(advice.outlooks[name].noise, 6) for name in ("forest", "marginals", "grid")] == [32, 2, 1]
     assert not advice.outlooks["grid"].judged
     assert advice.outlooks["forest"].judged

@@ -30,7 +30,7 @@ def with_delta(monkeypatch):
 @pytest.mark.parametrize(
     "detector",
     [
-        DPForest(1, features=(0, 1), n_rows_hint=300, target_fpr=0.1),
+        DPForest(1, features=(0, 1), n_rows_hint=300, target_fpr=0.1, tight_ranges=True),
         DPMarginals(1, features=(0, 1), bins=4, target_fpr=0.1),
         DPGridKNN(1, **GRID, target_fpr=0.1),
     ],

@@ -177,7 +177,7 @@ def test_an_infinite_epsilon_gives_the_exact_twin(private, twin):
 
 @pytest.mark.parametrize("make", [DPForest, DPMarginals])
 def test_the_floor_follows_from_the_noise_that_was_charged(make):
-    model = make(0.7, features=(-6, 6), n_rows_hint=400).fit(ROWS).model_
+    model = make(0.7, features=(-6, 6), n_rows_hint=400, tight_ranges=True).fit(ROWS).model_
     (charge,) = model.charges
     assert charge.sensitivity.l1 == model.partition.cells_per_row
     assert model.scorer.floor == int(UNIT / ((4 if model.scorer.soft else 2) * charge.rate))

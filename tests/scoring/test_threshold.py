@@ -105,7 +105,7 @@ def test_levels_are_few_and_ascending_for_every_grid(bins, rule):
     [
         DPForest(2, features=(-6, 6), n_rows_hint=40_000, target_fpr=0.1),
         DPForest(2, features=(-6, 6), n_rows_hint=40_000, target_fpr=0.1, neighbours="replace-one"),
-        DPMarginals(2, features=(-6, 6), target_fpr=0.1),
+        DPMarginals(2, features=(-6, 6), target_fpr=0.1, tight_ranges=True),
         Forest((-6, 6), target_fpr=0.1),
         Marginals((-6, 6), bins=40, target_fpr=0.1),
     ],

@@ -87,7 +87,8 @@ def test_the_model_is_that_of_the_same_rows_in_memory(engine, detector, request)
 def test_private_bounds_and_thresholds_are_those_of_the_same_rows_in_memory(engine, detector, request):
     table = patients().drop_columns(["ward", "stage"])
     bounds = {"age": PrivateBounds(0.2, (-1e6, 1e6)), "dose.mg": (0, 5)}
-    more = {"features": bounds, "missing": ["age"], "target_fpr": 0.1} | ({"bins": 6} if detector != "forest" else {})
+    more = {"features": bounds, "missing": ["age"], "target_fpr": 0.1, "tight_ranges": True}
+    more |= {"bins": 6} if detector != "forest" else {}
     here, there = fitted(detector, table, **more), fitted(detector, lazy(engine, table, request), **more)
     assert released(there) == released(here)
     assert there.offset_ == here.offset_

@@ -178,7 +178,8 @@ def test_the_cap_is_applied_before_everything_that_is_charged(cls, monkeypatch):
     )
     table = pd.DataFrame({"who": np.repeat([1, 2], 50), "a": np.linspace(0, 1, 100)})
     own = {DPForest: {"n_rows_hint": "estimate"}, DPMarginals: {}, DPGridKNN: {"n_rows_hint": "estimate"}}[cls]
-    fitted = cls(1, features={"a": (0, 1)}, person="who", rows_per_person=3, target_fpr=0.1, **own).fit(table)
+    fitted = cls(1, features={"a": (0, 1)}, person="who", rows_per_person=3, target_fpr=0.1, tight_ranges=True, **own)
+    fitted.fit(table)
     assert [int(exact.sum()) for exact in seen] == [6] * len(seen)
     assert len(seen) == 1 + bool(own)
     assert fitted.n_features_in_ == 1

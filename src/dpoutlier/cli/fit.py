@@ -57,8 +57,8 @@ def fit(
         bool | None,
         typer.Option(
             "--tight-ranges/--loose-ranges",
-            help="The declared ranges are about as wide as the rows lie, so that no epsilon is spent to look for that; or they may be "
-            "far wider. By default loose, unless bins or trees are given as numbers.",
+            help="Whether the declared ranges are about as wide as the rows lie. If not, a share of epsilon is spent to look where "
+            "in them the rows lie. By default loose, unless bins or trees are given in numbers.",
         ),
     ] = None,
     target_fpr: Annotated[

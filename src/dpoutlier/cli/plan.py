@@ -137,6 +137,10 @@ def _sentences(advice: "Advice") -> list[str]:
         lines.append(f"It is useful at this epsilon, and still at epsilon {advice.useful_epsilon:.2g}.")
     else:
         lines.append(f"It becomes useful at epsilon {advice.useful_epsilon:.2g}.")
+    lines += [
+        f"Ranges {width} times too wide: AUROC {as_fitted:.3f}, and {declared:.3f} with --tight-ranges."
+        for width, (as_fitted, declared) in advice.too_wide.items()
+    ]
     lines.append(
         "'Useful' means at least 90 % of the way from chance to plain k-NN. The made-up data have normal rows in 3 clusters, and "
         "outliers that take random values in a quarter of their features. Your data will differ."

@@ -167,8 +167,8 @@ class HoldsModel(ScoresPoints):
 
     @property
     def bounds_(self) -> Bounds:
-        """The bounds of the fit, as ``features`` takes them: with ``tight_ranges=True``, for fits that are to be merged with this one."""
-        return Bounds._as_fitted(self._fitted_model().domain)
+        """The bounds of the fit, as ``features`` takes them; with ``tight_ranges=True``, for fits that are to be merged."""
+        return Bounds._as_fitted(self._fitted_model().domain)  # noqa: SLF001 - nobody else needs it
 
     @property
     def guarantee_(self) -> Guarantee:

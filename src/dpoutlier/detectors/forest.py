@@ -87,8 +87,8 @@ class Forest(_ForestDetector, ExactDetector):
     tree_seed : int, default=0
         Public seed of the trees. Releases that are to be merged must share it.
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
-        ``n_trees`` and ``depth`` are numbers.
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie, and makes them
+        narrower. 'auto': True if the cells are given in numbers (``bins``, or ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -189,8 +189,9 @@ class DPForest(_ForestDetector, PrivateDetector):
     tree_seed : int, default=0
         Public seed of the trees. Releases that are to be merged must share it.
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
-        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``n_trees`` and ``depth`` are numbers.
+        True: the ranges in ``features`` are taken as declared, at no cost. False: the fit spends a share of epsilon to look where
+        in them the rows lie, and makes them narrower (docs/ranges.md). 'auto': True if the cells are given in numbers (``bins``, or
+        ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which

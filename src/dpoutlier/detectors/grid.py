@@ -86,8 +86,8 @@ class GridKNN(_GridDetector, ExactDetector):
         Score of a walk that gathers fewer than k rows: missing rows count at the diameter of the unit cube, or the score of the
         last cell, as Algorithm 1 prints it.
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
-        ``bins`` are numbers.
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie, and makes them
+        narrower. 'auto': True if the cells are given in numbers (``bins``, or ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -210,8 +210,9 @@ class DPGridKNN(_GridDetector, PrivateDetector):
         For sparse counts: how many empty cells may be expected among the listed ones. The threshold is the smallest, from 1, that
         allows no more. A larger number keeps smaller counts, in a larger file (24 bytes for each cell).
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
-        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``bins`` are numbers.
+        True: the ranges in ``features`` are taken as declared, at no cost. False: the fit spends a share of epsilon to look where
+        in them the rows lie, and makes them narrower (docs/ranges.md). 'auto': True if the cells are given in numbers (``bins``, or
+        ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which

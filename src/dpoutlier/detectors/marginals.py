@@ -12,7 +12,6 @@ from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.marginals import Margins
 from dpoutlier.scoring.log_counts import LogCounts
 
-
 BINS = 10
 
 
@@ -58,12 +57,12 @@ class Marginals(_MarginalsDetector, ExactDetector):
         error in a point to score. In a reference row it counts as the lower bound or the first level, without a message, which
         would reveal something.
     bins : int, sequence of int or 'auto', default='auto'
-        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two bins always
-        goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
-        and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two
+        bins always goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with
+        (0, 3) and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie. 'auto': False, unless
-        ``bins`` are numbers.
+        True: the ranges in ``features`` are taken as declared. False: the fit looks where in them the rows lie, and makes them
+        narrower. 'auto': True if the cells are given in numbers (``bins``, or ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
     n_jobs : int, default=None
@@ -150,12 +149,13 @@ class DPMarginals(_MarginalsDetector, PrivateDetector):
         epsilon on a private estimate, unless the ranges are tight. None: the ranges are taken as declared. Never pass ``len(X)``:
         the model holds this number, and the true one is private.
     bins : int, sequence of int or 'auto', default='auto'
-        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two bins always
-        goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with (0, 3)
-        and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
+        Bins of each feature; 'auto' is 10. A feature with levels has one bin for each level instead. A value on the edge of two
+        bins always goes to the same one, which depends on the bounds: with (0, 4) and 4 bins the value 1 is in the second bin, with
+        (0, 3) and 3 bins in the first. So give whole numbers from 0 to 10 the bounds (-0.5, 10.5).
     tight_ranges : bool or 'auto', default='auto'
-        True: the ranges in ``features`` are about as wide as the rows lie, so they are taken as declared, at no cost. False: the fit
-        spends a share of epsilon to look where in them the rows lie; see docs/ranges.md. 'auto': False, unless ``bins`` are numbers.
+        True: the ranges in ``features`` are taken as declared, at no cost. False: the fit spends a share of epsilon to look where
+        in them the rows lie, and makes them narrower (docs/ranges.md). 'auto': True if the cells are given in numbers (``bins``, or
+        ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which

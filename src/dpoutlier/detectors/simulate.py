@@ -30,6 +30,8 @@ USEFUL = 0.9
 """Share of the way from chance to plain k-NN. From there on a detector is called useful."""
 NOISE_ONLY = 0.2
 """Below this part of the way a detector is called all noise."""
+TOO_WIDE = (10, 100)
+"""How much too wide declared ranges are made, to show what that costs."""
 STEPS = range(-8, 9)
 """Epsilons looked at are 2**step times the one that was asked for."""
 
@@ -67,6 +69,8 @@ class Advice:
     """AUROC of non-private k-NN."""
     useful_epsilon: float | None
     """The least epsilon, of those looked at, at which the chosen detector becomes useful; None if it never does."""
+    too_wide: dict[int, tuple[float, float]]
+    """AUROC of the chosen detector where ranges are so many times too wide: as it is fitted, and with the ranges as declared."""
 
     def part_of_the_way(self, outlook: Outlook) -> float:
         """0 for chance, 1 for plain k-NN."""
@@ -84,8 +88,11 @@ class _Made:
     """Reference rows and points in the unit cube."""
 
 
-def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None) -> _Made:
-    """Normal rows in three clusters; outliers are normal rows in which a quarter of the features, at least one, is anywhere."""
+def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None, width: int = 1) -> _Made:
+    """Normal rows in three clusters; outliers are normal rows in which a quarter of the features, at least one, is anywhere.
+
+    The declared ranges are ``width`` times as wide as where all this lies.
+    """
     rng = np.random.default_rng(seed)
     centres = rng.uniform(0.25, 0.75, (CLUSTERS, n_features))
     n = n_rows + 2 * POINTS
@@ -94,11 +101,11 @@ def _made_up(n_rows: int, n_features: int, seed: int, domain: Domain | None) -> 
     changed = rng.random((POINTS, n_features)).argsort(axis=1) < max(1, n_features // 4)
     outliers[changed] = rng.uniform(0, 1, int(changed.sum()))
     plain = rows[:n_rows], rows[n_rows:]
-    reference, points = plain if domain is None else (_declared(part, domain) for part in plain)
+    reference, points = (part / width if domain is None else _declared(part, domain, width) for part in plain)
     return _Made(reference, points, np.repeat([False, True], POINTS), plain)
 
 
-def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
+def _declared(rows: NDArray[np.float64], domain: Domain, width: int) -> Any:
     """The same rows in the units and levels of the features; a tenth of the outer range for private bounds."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import, and not everybody plans
 
@@ -109,7 +116,7 @@ def _declared(rows: NDArray[np.float64], domain: Domain) -> Any:
             codes = (own * len(category.levels)).astype(np.int32).clip(0, len(category.levels) - 1)
             columns.append(pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(category.levels)))
             continue
-        part = 0.45 + 0.1 * own if j in domain.estimated else own
+        part = 0.45 + 0.1 * own if j in domain.estimated else own / width
         columns.append(pa.array(domain.lower[j] + part * (domain.upper[j] - domain.lower[j])))
     return pa.table(columns, list(domain.labels))
 
@@ -127,7 +134,8 @@ def advise(
     made = [_made_up(simulated, n_features, seed, domain) for seed in range(FITS)]
     plain = float(np.mean([_plain_auroc(one) for one in made]))
     chosen = DEFAULT if name == "auto" else name
-    maker = _Maker(made, factor, RANGE if bounds is None else bounds, arguments)
+    ranges = RANGE if bounds is None else bounds
+    maker = _Maker(made, factor, ranges, arguments)
     outlooks = {which: maker.outlook(which, epsilon) for which in DETECTOR_NAMES}
     useful = None
     found = outlooks[chosen]
@@ -135,7 +143,13 @@ def advise(
         wanted = 0.5 + USEFUL * (plain - 0.5)
         others = (epsilon * 2.0**step for step in STEPS)
         useful = next((other for other in others if maker.mean_auroc(chosen, other) >= wanted), None)
-    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful)
+    too_wide = {}
+    for width in TOO_WIDE:
+        wide = [_made_up(simulated, n_features, seed, domain, width) for seed in range(FITS)]
+        both = ({**arguments, **tight} for tight in ({}, {"tight_ranges": True}))
+        found, declared = (_Maker(wide, factor, ranges, own).mean_auroc(chosen, epsilon) for own in both)
+        too_wide[width] = found, declared
+    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful, too_wide)
 
 
 @dataclass(frozen=True)

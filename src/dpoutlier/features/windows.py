@@ -1,7 +1,7 @@
 """Windows: the parts of a declared range in which the rows of a feature may lie. Public.
 
-A range is cut into 1,024 cells. A window of level k is 2**-k of the range, and those of a level overlap by half; level 0 is the range
-itself. docs/ranges.md says why these windows, and what each number here is for.
+A range is cut into 1,024 cells. A window of level k is 2**-k of the range, and those of a level overlap by half. Level 0 is the
+range itself. docs/ranges.md says why these windows, and what each number here is for.
 """
 
 import math
@@ -18,7 +18,7 @@ CELLS = 2**LEVELS
 UNIT = 10_000
 """The weight of a row in the narrowest windows of a choice. All weights are whole numbers."""
 GAIN = 14
-"""How much better the narrowest window is than the range, where both hold all rows, in nats: as much whatever the number of rows."""
+"""How much better the narrowest window is than the range if both hold all rows, in nats, whatever the number of rows."""
 MOST_MISSED, LEAST_MISSED = 0.7, 0.001
 """Share of the rows that the narrowest window may miss at most, with few rows and with many."""
 WHOLE = Fraction(1, 3)
@@ -47,7 +47,7 @@ class Windows(NamedTuple):
         ``counts`` has the rows in each cell, and ``rate`` is that for a unit of weight; without a rate only rows count.
         """
         below = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-        useful = (below[self.last] - below[self.first]) * self.weight
+        useful: NDArray[np.int64] = (below[self.last] - below[self.first]) * self.weight
         return useful if rate is None else useful + np.round(self.expected / float(rate)).astype(np.int64)
 
 

@@ -102,7 +102,7 @@ class _Sums(NamedTuple):
         others = tuple(at for at in range(len(member.digits)) if at not in digits)
         rows, cells, strides = counts.sum(axis=others), (counts > 0).sum(axis=others), strides_of(member.shape)
         if isinstance(axis, EvenAxis):
-            places = [(i,) for i in range(axis.bins)]
+            places: list[tuple[int, ...]] = [(i,) for i in range(axis.bins)]
             edges = [i / axis.bins for i in range(axis.bins + 1)]
         else:
             places = [

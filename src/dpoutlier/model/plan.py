@@ -137,6 +137,8 @@ class Plan:
     def _if_possible(self, look: Look | None) -> Look | None:
         """No look where its share is too small for any mechanism."""
         try:
-            return None if look is None else self.charge_for_look(look) and look
+            if look is not None:
+                self.charge_for_look(look)
         except InvalidParameterError:
             return None
+        return look

@@ -64,8 +64,8 @@ MOVED = (
 )
 OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
 LOOSE = (
-    "By the released counts, the range of {features} is far wider than where the rows lie. A fit with a narrower range finds outliers "
-    "better. To see this has cost nothing."
+    "By the released counts, the range of {features} is far wider than where the rows lie. A fit with a narrower range would find "
+    "outliers better. To see this has cost nothing."
 )
 SHOWN = 10
 SUMMED_NOISE = (
