@@ -69,10 +69,10 @@ def _commands(command: Any, way: str) -> Iterator[str]:
     if hasattr(command, "commands"):
         for name, own in command.commands.items():
             yield from _commands(own, f"{way} {name}")
-        yield from (f"{way} {max(one.opts, key=len)}" for one in command.params if one.param_type_name == "option")
-        return
-    yield way
-    yield from (f"{way} {max(one.opts, key=len)}" for one in command.params if one.param_type_name == "option")
+    else:
+        yield way
+    for option in (one for one in command.params if one.param_type_name == "option"):
+        yield from (f"{way} {max(names, key=len)}" for names in (option.opts, option.secondary_opts) if names)
 
 
 def routes(app: FastAPI) -> Iterator[str]:
