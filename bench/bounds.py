@@ -30,9 +30,9 @@ UNIT = 2**40
 
 
 def auroc(split, bounds, n_rows_hint, seed):
-    forest = DPForest(1, features=bounds, n_rows_hint=n_rows_hint, tree_seed=seed, unsafe_seed=seed, tight_ranges=True).fit(
-        split.reference
-    )
+    forest = DPForest(
+        1, features=bounds, n_rows_hint=n_rows_hint, tree_seed=seed, unsafe_seed=seed, tight_ranges=True
+    ).fit(split.reference)
     return quality(split.outlying, forest.outlier_scores(split.points)).auroc
 
 

@@ -33,7 +33,7 @@ MOST_ROWS, MOST_OUTLIERS, RAREST = 6000, 200, 0.05
 EPSILONS = (1.0, 0.3)
 SPLITS, SEEDS = 3, 3
 CASES = {
-    "1.2": (1.2, 0.0), "10": (10, 0.0), "100": (100, 0.0), "30, middle": (30, 0.5), "own": (None, 0.0), "own, anywhere": (None, None),
+    "1.2": (1.2, 0), "10": (10, 0), "100": (100, 0), "30, middle": (30, 0.5), "own": (None, 0), "own, anywhere": (None, None),
 }  # fmt: skip
 """How many times too wide a range is, and which part of that lies below the rows; None: of each feature's own, 1 to 1,000 times."""
 

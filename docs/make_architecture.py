@@ -36,7 +36,7 @@ keeps the rows. Their warnings and guarantees say that they are not private.
 |---|---|
 | Where is the noise drawn? | `noise/laplace.py` (`DiscreteLaplace.draw`), called by `trusted/release.py`. For keyed counts `kernels/counts.py` computes it from a secret key each time a cell is looked up |
 | Where are reference rows counted? | `trusted/counts.py`, or a query engine through `trusted/in_engine.py` |
-| Where are the other releases made? | `trusted/fit.py` makes all of them: the number of rows, private bounds with `trusted/quantiles.py`, the threshold with `scoring/threshold.py`. `trusted/people.py` limits the rows of each person first; `trusted/engine_people.py` does so in a query engine |
+| Where are the other releases made? | `trusted/fit.py` makes all of them: the number of rows, private bounds with `trusted/quantiles.py`, narrower ranges with `trusted/ranges.py`, the threshold with `scoring/threshold.py`. `trusted/people.py` limits the rows of each person first; `trusted/engine_people.py` does so in a query engine |
 | Where is a CSV file read? | `tables/csv.py`: `CsvTable` for reference rows; `CsvPoints` for points, on the command line and in the server. The server's page has its own, `server/page/csv.js` |
 | Where does a value become a position? | `features/lattice.py` defines it; `tables/rows.py` applies it to tables, `engines/expressions/positions.py` inside a query |
 | Where is epsilon divided, and charged? | `model/plan.py` divides it; `ledger/ledger.py` (`Ledger.reserve`) charges it to the ledger, if there is one, before `trusted/open.py` reads the first row |

@@ -147,8 +147,8 @@ def advise(
     for width in TOO_WIDE:
         wide = [_made_up(simulated, n_features, seed, domain, width) for seed in range(FITS)]
         both = ({**arguments, **tight} for tight in ({}, {"tight_ranges": True}))
-        found, declared = (_Maker(wide, factor, ranges, own).mean_auroc(chosen, epsilon) for own in both)
-        too_wide[width] = found, declared
+        as_fitted, declared = (_Maker(wide, factor, ranges, own).mean_auroc(chosen, epsilon) for own in both)
+        too_wide[width] = as_fitted, declared
     return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful, too_wide)
 
 

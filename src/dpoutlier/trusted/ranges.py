@@ -35,7 +35,8 @@ class Found:
 def find_ranges(rows: ReferenceQueries, domain: Domain, plan: Plan, n_rows: int | None, source: ByteSource) -> Found:
     """Look where the rows lie, if the plan says so. A second look depends on what the first one released, and on nothing else."""
     look = plan.first_look(n_rows)
-    if look is None or n_rows is None or sum(axis.levels or windows.CELLS for axis in domain.axes) > MAX_MEMBER_CELLS:
+    n_cells = sum((axis.levels or windows.CELLS) + axis.missing for axis in domain.axes)
+    if look is None or n_rows is None or n_cells > MAX_MEMBER_CELLS:
         return Found(rows, domain)
     counts = _cell_counts(rows, domain, plan)
     looks = [_Looked(counts, look, plan, source)]
