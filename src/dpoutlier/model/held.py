@@ -32,7 +32,8 @@ class Held(NamedTuple):
     lower: float
     upper: float
     share: float
-    error: float
+    least: float
+    """What the share is at least, unless the noise was very unlucky. Rows in cells that noise hides are not in it."""
 
 
 def held_parts(model: "Model") -> dict[int, Held]:
@@ -54,10 +55,10 @@ def held_parts(model: "Model") -> dict[int, Held]:
                 continue
             best = _best(_Sums.of(member, axis, own), total, noise)
             if best is not None and best[0] < found.get(axis.feature, (math.inf,))[0]:
-                width, first, last, share, error = best
+                width, first, last, share, least = best
                 low, high = model.domain.lower[axis.feature], model.domain.upper[axis.feature]
                 ends = low + (high - low) * first, low + (high - low) * last
-                found[axis.feature] = width, Held(*ends, share, error)
+                found[axis.feature] = width, Held(*ends, share, least)
     return {j: one for j, (_, one) in sorted(found.items())}
 
 
@@ -112,22 +113,17 @@ class _Sums(NamedTuple):
 
 
 def _best(sums: _Sums, total: _Total, noise: float) -> tuple[float, float, float, float, float] | None:
-    """Width, ends, share and error of the narrowest part that has most of the rows; None if there is none that is narrow."""
+    """Width, ends, share and least share of the narrowest part that has most of the rows; None if there is none that is narrow."""
     # Bins beyond so many are looked at in groups.
     groups = np.unique(np.linspace(0, len(sums.rows), min(len(sums.rows), MOST_GROUPS) + 1).astype(np.int64))
     edges = np.array(sums.edges)[groups]
     rows, cells = (np.concatenate([[0], np.cumsum(own)])[groups] for own in (sums.rows, sums.cells))
     first, last = np.triu_indices(len(edges), 1)
     width, share = edges[last] - edges[first], (rows[last] - rows[first]) / total.rows
-    error = ERRORS * np.sqrt((cells[last] - cells[first]) * noise + share**2 * total.variance) / total.rows
-    usable = np.flatnonzero((width <= NARROW) & (share - error >= MOST_ROWS))
+    least = share - ERRORS * np.sqrt((cells[last] - cells[first]) * noise + share**2 * total.variance) / total.rows
+    usable = np.flatnonzero((width <= NARROW) & (least >= MOST_ROWS))
     if not len(usable):
         return None
     at = usable[np.argmin(width[usable])]
-    return (
-        float(width[at]),
-        float(edges[first[at]]),
-        float(edges[last[at]]),
-        min(float(share[at]), 1.0),
-        float(error[at]),
-    )
+    ends = float(edges[first[at]]), float(edges[last[at]])
+    return float(width[at]), *ends, min(float(share[at]), 1.0), float(least[at])

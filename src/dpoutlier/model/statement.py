@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -318,8 +319,8 @@ def _feature(domain: Domain, j: int, held: Held | None, *, private: bool) -> dic
     if declared is not None:
         found["declared"] = list(declared)
     if held is not None:
-        part, error = (f"{100 * share:.0f} %" for share in (held.share, held.error))
-        found["rows"] = f"about {part} (within {error}) lie between {held.lower:.4g} and {held.upper:.4g}"
+        part, least = (f"{math.floor(100 * share)} %" for share in (held.share, held.least))
+        found["rows"] = f"about {part} of the rows, at least {least}, lie between {held.lower:.4g} and {held.upper:.4g}"
     if domain.has_missing_cell(j):
         found["missing"] = "a cell of its own"
     return found
