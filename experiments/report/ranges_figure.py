@@ -41,5 +41,7 @@ def ranges_figure(ranges: Ranges) -> Figure:
         axes.set_xlabel("width of the declared ranges, where the file's is 1")
     panels[0].set_ylabel("mean AUROC")
     legend = handles([*CURVES.values(), PLAIN, *CONTROLS.values()])
+    for mark, method in zip(legend, CURVES, strict=False):
+        mark.set_markerfacecolor("white" if method in DECLARED else mark.get_color())
     figure.legend(handles=legend, loc="outside lower center", ncols=3, fontsize=8)
     return figure
