@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from experiments.measure.comparison import SYNTHETIC
 from experiments.measure.quality import METRICS
-from experiments.measure.ranges import AS_DECLARED, CASES, FREE, LOOKING, Declared
+from experiments.measure.ranges import CASES, FREE, METHODS, Declared
 from experiments.measure.rows import Ranged, table_of_rows
 from experiments.measure.study import Study
 from experiments.report.comparison_answer import TITLES
@@ -25,10 +25,7 @@ def _group(case: Declared) -> str:
 GROUPS = {name: [case for case in CASES if _group(case) == name] for name in dict.fromkeys(map(_group, CASES))}
 """Columns of the table: a factor with the data low, in the middle and high; own factors; own factors and places."""
 SHOWN = (
-    *((name, control) for name in LOOKING for control in (False, True)),
-    *((AS_DECLARED.format(name), False) for name in LOOKING),
-    (FREE, False),
-    (FREE, True),
+    *((name, control) for name in (*METHODS, FREE) for control in (False, True)),
     *((name, False) for name in SYNTHETIC),
 )
 
