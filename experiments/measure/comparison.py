@@ -42,7 +42,9 @@ DETECTORS: dict[str, Maker] = {
     "DPForest": lambda epsilon, bounds, n, seed: DPForest(
         epsilon, features=bounds, n_rows_hint=n, tree_seed=seed, unsafe_seed=seed
     ),
-    "DPMarginals": lambda epsilon, bounds, _n, seed: DPMarginals(epsilon, features=bounds, unsafe_seed=seed),
+    "DPMarginals": lambda epsilon, bounds, n, seed: DPMarginals(
+        epsilon, features=bounds, n_rows_hint=n, unsafe_seed=seed
+    ),
     "DPGridKNN": lambda epsilon, bounds, n, seed: DPGridKNN(
         epsilon, features=bounds, n_rows_hint=n, k=K, max_cells=MAX_CELLS, unsafe_seed=seed
     ),
@@ -57,13 +59,13 @@ GRID_TWIN = "GridKNN"
 """The exact twin of the private grid has that one's bins, and so depends on epsilon."""
 
 
-class _Case:
+class Case:
     """A split of a set, and what all runs on it share."""
 
-    def __init__(self, dataset: str, number: int, data: LabelledRows) -> None:
+    def __init__(self, dataset: str, number: int, data: LabelledRows, bounds: Bounds | None = None) -> None:
         self.dataset, self.number = dataset, number
         self.split: Split = split_rows(data, number)
-        self.bounds = bounds_widened(data.rows)
+        self.bounds = bounds_widened(data.rows) if bounds is None else bounds
         self.n_rows_hint = guessed_rows(len(self.split.reference))
 
     def row(self, method: str, scores: NDArray[np.float64], **what: Any) -> Compared:
@@ -82,22 +84,25 @@ def run_comparison(
     dataset: str, split: int, epsilons: tuple[float, ...], seeds: int, data: LabelledRows
 ) -> list[Compared]:
     """All methods on one split: without noise once, with noise for each epsilon and seed, and the controls on the same noise."""
-    case = _Case(dataset, split, data)
+    case = Case(dataset, split, data)
     with nothing_private():
         return [
             *_exact(case),
             *(_grid_twin(case, epsilon) for epsilon in epsilons),
-            *_private(case, epsilons, seeds, DETECTORS),
-            *_synthetic(case, epsilons, seeds),
+            *private_rows(case, epsilons, seeds, DETECTORS),
+            *synthetic_rows(case, epsilons, seeds),
         ]
 
 
-def _exact(case: _Case) -> Iterator[Compared]:
+def _exact(case: Case) -> Iterator[Compared]:
     for name, make in EXACT.items():
         yield case.row(name, make(case.bounds).fit(case.split.reference).outlier_scores(case.split.points))
 
 
-def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: dict[str, Maker]) -> Iterator[Compared]:
+def private_rows(
+    case: Case, epsilons: tuple[float, ...], seeds: int, detectors: dict[str, Maker]
+) -> Iterator[Compared]:
+    """Each detector with its control, on the same noise."""
     reference = case.split.reference
     for epsilon in epsilons:
         for seed in range(seeds):
@@ -109,7 +114,7 @@ def _private(case: _Case, epsilons: tuple[float, ...], seeds: int, detectors: di
                     yield case.row(name, scores, control=control, epsilon=float(epsilon), seed=seed)
 
 
-def _grid_twin(case: _Case, epsilon: float) -> Compared:
+def _grid_twin(case: Case, epsilon: float) -> Compared:
     """With the bins that the rule gives the private grid, which depend on no row."""
     reference = case.split.reference
     private = DETECTORS["DPGridKNN"](epsilon, case.bounds, case.n_rows_hint, 0).fit(reference[:0])
@@ -117,7 +122,8 @@ def _grid_twin(case: _Case, epsilon: float) -> Compared:
     return case.row(GRID_TWIN, twin.outlier_scores(case.split.points), epsilon=float(epsilon))
 
 
-def _synthetic(case: _Case, epsilons: tuple[float, ...], seeds: int) -> Iterator[Compared]:
+def synthetic_rows(case: Case, epsilons: tuple[float, ...], seeds: int) -> Iterator[Compared]:
+    """k-NN on synthetic rows in the declared ranges."""
     domain = case.bounds.domain(case.split.reference.shape[1])
     low, high = np.array(domain.lower), np.array(domain.upper)
     binned = Binned.of((case.split.reference - low) / (high - low))

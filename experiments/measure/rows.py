@@ -1,4 +1,4 @@
-"""Rows of the two result tables: how well one run of one algorithm did."""
+"""Rows of the result tables: how well one run of one algorithm did."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar, get_args, get_type_hints
@@ -40,7 +40,25 @@ class Compared(NamedTuple):
     p_at_n: float
 
 
-AnyRow = TypeVar("AnyRow", Row, Compared)
+class Ranged(NamedTuple):
+    """The same under ranges that are declared too wide."""
+
+    factor: float | None
+    """Width of the declared range, where that of the file is 1; None: each feature has its own."""
+    data: str
+    """Where in it the data lies."""
+    dataset: str
+    method: str
+    control: bool
+    epsilon: float | None
+    split: int
+    seed: int | None
+    auroc: float
+    ap: float
+    p_at_n: float
+
+
+AnyRow = TypeVar("AnyRow", Row, Compared, Ranged)
 COLUMN_TYPES = {str: pa.string(), bool: pa.bool_(), int: pa.int32(), float: pa.float64()}
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from experiments.measure.choice import Choice, choose_bins, choose_k
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.rows import Compared, Row, rows_of_table
+from experiments.measure.rows import Compared, Ranged, Row, rows_of_table
 from experiments.measure.store import Store, fingerprint
 from experiments.measure.study import (
     COMPARISON,
+    RANGES,
     TUNED,
     Study,
     Task,
@@ -18,6 +19,7 @@ from experiments.measure.study import (
     cost,
     exact_tasks,
     figure_tasks,
+    range_tasks,
     sweep_tasks,
 )
 from experiments.measure.variants import BASE
@@ -37,6 +39,8 @@ class Results:
     attack: list[dict[str, float]]
     comparison: list[Compared]
     """All detectors side by side."""
+    ranges: list[Ranged]
+    """Private ones under ranges that are declared too wide."""
     seconds: float
     """Processor time of all tasks, those of earlier sessions included."""
     fingerprint: str
@@ -64,7 +68,7 @@ def run_study(
                 done += cost(task)
                 watch(phase, done, total)
             tasks.extend(wanted)
-            for table in store.read(task for task in wanted if task.kind not in {"attack", COMPARISON}):
+            for table in store.read(task for task in wanted if task.kind not in {"attack", COMPARISON, RANGES}):
                 rows.extend(rows_of_table(table, Row))
 
         run("without noise", exact_tasks(study))
@@ -79,13 +83,16 @@ def run_study(
             choice = Choice(k, _chosen_bins(study, rows, k), other_k, other_bins)
             run("at the chosen b", chosen_tasks(study, choice))
             run("all detectors", comparison_tasks(study))
+            run("ranges that are too wide", range_tasks(study))
     attack = [
         record for table in store.read(task for task in tasks if task.kind == "attack") for record in table.to_pylist()
     ]
     compared = [
         row for table in store.read(t for t in tasks if t.kind == COMPARISON) for row in rows_of_table(table, Compared)
     ]
-    return Results(study, sorted(rows, key=_place), choice, attack, compared, store.seconds(tasks), store.fingerprint)
+    ranged = [row for table in store.read(t for t in tasks if t.kind == RANGES) for row in rows_of_table(table, Ranged)]
+    seconds, by_place = store.seconds(tasks), sorted(rows, key=_place)
+    return Results(study, by_place, choice, attack, compared, ranged, seconds, store.fingerprint)
 
 
 def _chosen_bins(study: Study, rows: list[Row], k: dict[str, int]) -> dict[tuple[str, str], int]:
@@ -113,6 +120,7 @@ def _expected_work(study: Study, *, figures_only: bool) -> list[float]:
             sweep_tasks(study, k, other_k),
             chosen_tasks(study, choice),
             comparison_tasks(study),
+            range_tasks(study),
         ]
     return [sum(map(cost, tasks)) for tasks in phases]
 

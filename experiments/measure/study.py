@@ -6,6 +6,7 @@ from itertools import product
 from experiments.measure.choice import Choice
 from experiments.measure.datasets import DATASETS
 from experiments.measure.public_tables import PUBLIC_TABLES
+from experiments.measure.ranges import CASES
 from experiments.measure.variants import BASE, VARIANTS, variant_named
 
 TUNED = tuple(variant.name for variant in VARIANTS if variant.k is None and not variant.shared.bins)
@@ -42,6 +43,10 @@ class Study:
     tables: tuple[str, ...] = tuple(table.name for table in PUBLIC_TABLES)
     """Other public tables, on which all detectors are compared."""
     compared_epsilons: tuple[float, ...] = (5, 1.25, 0.3, 0.075)
+    range_splits: int = 3
+    """Splits and seeds of each way to declare ranges."""
+    range_seeds: int = 3
+    range_epsilons: tuple[float, ...] = (1, 0.3)
 
     def seeds_of(self, variant: str) -> int:
         return self.reading_seeds if variant in READ else self.seeds
@@ -59,8 +64,11 @@ QUICK = Study(
     answers=2_000,
     tables=QUICK_TABLES,
     compared_epsilons=(5, 0.3),
+    range_splits=1,
+    range_seeds=1,
 )
 COMPARISON = "comparison"
+RANGES = "ranges"
 
 
 @dataclass(frozen=True)
@@ -156,6 +164,15 @@ def comparison_tasks(study: Study) -> list[Task]:
     ]
 
 
+def range_tasks(study: Study) -> list[Task]:
+    """Private detectors under ranges that are declared too wide, on the same sets and tables."""
+    return [
+        Task(RANGES, RANGES, name, split, (), None, study.range_epsilons, study.range_seeds)
+        for name in (*study.sets, *study.tables)
+        for split in range(study.range_splits)
+    ]
+
+
 def _at_chosen(study: Study, choice: Choice, name: str, split: int) -> list[Task]:
     """Tasks at the chosen b. The base reading has run every b at every epsilon already, so it needs the control only."""
     where, k, public = (name, split), (choice.k[name],), variant_named("public").k
@@ -209,8 +226,9 @@ SMALL = 0.03
 
 def cost(task: Task) -> float:
     """About the seconds that a task takes."""
-    if task.kind == COMPARISON:
-        return COMPARED.get(task.dataset, SMALL) * task.seeds * len(task.epsilons)
+    if task.kind in {COMPARISON, RANGES}:
+        cases = len(CASES) if task.kind == RANGES else 1
+        return COMPARED.get(task.dataset, SMALL) * task.seeds * len(task.epsilons) * cases
     exact, private, control = COST[task.dataset]
     runs = 2 * task.seeds * len(task.epsilons)
     by_kind = {

@@ -71,6 +71,7 @@ class Variant:
             weighted=weighted,
             neighbours=self.neighbours,
             n_rows_hint=n,  # used by bins="auto" alone; under replace-one the number of rows is public
+            tight_ranges=True,
             counts="keyed",
             unsafe_seed=seed,
             max_depth=self.private_depth,

@@ -17,10 +17,11 @@ import pyarrow as pa
 from experiments.measure.attack import run_attack
 from experiments.measure.comparison import run_comparison
 from experiments.measure.datasets import LabelledRows
-from experiments.measure.rows import Compared, Row, table_of_rows
+from experiments.measure.ranges import run_ranges
+from experiments.measure.rows import Compared, Ranged, Row, table_of_rows
 from experiments.measure.runs import run_exact, run_plain, run_private
 from experiments.measure.store import Store
-from experiments.measure.study import COMPARISON, Task
+from experiments.measure.study import COMPARISON, RANGES, Task
 
 DIED = (
     "a worker process was ended from outside, perhaps for want of memory. What is finished is kept: run the same command again, "
@@ -87,6 +88,9 @@ def _result(task: Task, data: LabelledRows) -> pa.Table:
     if task.kind == COMPARISON:
         compared = run_comparison(task.dataset, task.split, task.epsilons, task.seeds, data)
         return table_of_rows(compared, Compared)
+    if task.kind == RANGES:
+        ranged = run_ranges(task.dataset, task.split, task.epsilons, task.seeds, data)
+        return table_of_rows(ranged, Ranged)
     return table_of_rows(RUNS[task.kind](task, data), Row)
 
 

@@ -18,6 +18,7 @@ from experiments.report.comparison_answer import compared_lines, detectors_answe
 from experiments.report.figures import Drawn
 from experiments.report.judgements import Judgement, tally
 from experiments.report.judging import METRIC_NAMES
+from experiments.report.ranges import GROUPS, Ranges, ranged_lines
 from experiments.report.summary import Summary
 from experiments.report.tables import summary_table
 from experiments.report.view import TOLERANCE
@@ -30,6 +31,7 @@ def page(
     summary: Summary,
     judgements: list[Judgement],
     comparison: Comparison,
+    ranges: Ranges,
     tables: dict[str, pa.Table],
     drawn: list[Drawn],
     processor_seconds: float,
@@ -53,6 +55,9 @@ def page(
         answers=[*answers(summary), detectors_answer(comparison)],
         compared=compared_lines(comparison),
         comparison=comparison,
+        ranged=ranged_lines(ranges),
+        range_groups=list(GROUPS),
+        plain=ranges.plain,
         tables={name: table.to_pylist() for name, table in tables.items()},
         figures={one.name: _embedded(one, summary) for one in drawn},
         variants=VARIANTS,

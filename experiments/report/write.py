@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from experiments.measure.datasets import LabelledRows
 from experiments.measure.files import write_whole
-from experiments.measure.rows import Compared, Row, table_of_rows
+from experiments.measure.rows import Compared, Ranged, Row, table_of_rows
 from experiments.measure.runner import Results
 from experiments.report.comparison import Comparison, compared_table, leads_table, sets_table
 from experiments.report.figures import (
@@ -21,9 +21,11 @@ from experiments.report.figures import (
     draw_comparison,
     draw_illustration,
     draw_plot,
+    draw_ranges,
 )
 from experiments.report.judgements import Judgement, judge_claims
 from experiments.report.page import page
+from experiments.report.ranges import Ranges
 from experiments.report.steps import LADDER_EPSILONS, STEPS
 from experiments.report.summary import Summary
 from experiments.report.tables import (
@@ -41,7 +43,7 @@ ONLY = {"table1": False, "illustration": False, "figure1": True, "figure2": True
 
 TABLES = (
     *("table1", "chosen", "claims", "readings", "ladder", "summary", "attack"),
-    *("comparison", "comparison_sets", "comparison_tests"),
+    *("comparison", "comparison_sets", "comparison_tests", "ranges"),
 )
 
 
@@ -58,7 +60,7 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
     """Tables as Parquet (all runs) and CSV (the rest), figures as PNG and SVG, and report.html with all of it."""
     summary = Summary(results)
     judgements = judge_claims(results, summary)
-    comparison = Comparison(results.study, results.comparison)
+    comparison, ranges = Comparison(results.study, results.comparison), Ranges(results.study, results.ranges)
     contents = (
         table_1(data),
         chosen_table(summary),
@@ -70,17 +72,20 @@ def write_report(results: Results, data: dict[str, LabelledRows], folder: Path, 
         compared_table(comparison),
         sets_table(comparison),
         leads_table(comparison),
+        ranges.table,
     )
     tables = dict(zip(TABLES, contents, strict=True))
     drawn = [*draw_all(summary, judgements, results.attack), *draw_comparison(comparison)]
+    drawn.append(draw_ranges(ranges))
     _clear(folder)
     written = [write_whole(folder / "results.parquet", _parquet(table_of_rows(results.rows, Row)))]
-    compared = table_of_rows(results.comparison, Compared)
+    compared, ranged = table_of_rows(results.comparison, Compared), table_of_rows(results.ranges, Ranged)
     written.append(write_whole(folder / "comparison.parquet", _parquet(compared)))
+    written.append(write_whole(folder / "ranges.parquet", _parquet(ranged)))
     written += [write_whole(folder / f"{name}.csv", _csv(table)) for name, table in tables.items() if table.num_columns]
     for one in drawn:
         _write_pictures(one, folder)
-    text = page(summary, judgements, comparison, tables, drawn, results.seconds, seconds)
+    text = page(summary, judgements, comparison, ranges, tables, drawn, results.seconds, seconds)
     return Written(judgements, write_whole(folder / "report.html", _bytes(text.encode())), written)
 
 
@@ -107,7 +112,13 @@ def _write_pictures(drawn: Drawn, folder: Path) -> list[Path]:
 def _clear(folder: Path) -> None:
     """Remove what an earlier run wrote here, the page first: what stands there is of one run. Nothing else is touched."""
     (folder / "figures").mkdir(exist_ok=True)
-    names = ["report.html", "results.parquet", "comparison.parquet", *(f"{name}.csv" for name in TABLES)]
+    names = [
+        "report.html",
+        "results.parquet",
+        "comparison.parquet",
+        "ranges.parquet",
+        *(f"{name}.csv" for name in TABLES),
+    ]
     names += [f"figures/{name}.{kind}" for name in FIGURES for kind in ("png", "svg")]
     for path in (folder / name for name in names):
         path.unlink(missing_ok=True)

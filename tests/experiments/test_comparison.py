@@ -16,9 +16,9 @@ from experiments.measure.comparison import (
     EXACT,
     GRID_TWIN,
     SYNTHETIC,
-    _Case,
-    _private,
+    Case,
     guessed_rows,
+    private_rows,
     run_comparison,
 )
 from experiments.measure.datasets import DATASETS
@@ -95,7 +95,7 @@ def test_each_row_is_what_its_name_says(rows):
             case "DPForest" | "default":
                 return DPForest(row.epsilon, n_rows_hint=n_rows_hint, tree_seed=seed, **common).fit(seen)
             case "DPMarginals":
-                return DPMarginals(row.epsilon, **common).fit(seen)
+                return DPMarginals(row.epsilon, n_rows_hint=n_rows_hint, **common).fit(seen)
             case "DPGridKNN":
                 return DPGridKNN(row.epsilon, n_rows_hint=n_rows_hint, k=10, max_cells=1000, **common).fit(seen)
 
@@ -260,7 +260,7 @@ def test_forest_and_marginals_find_what_they_should(data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # seeded
         for dataset, split in product(DATASETS, range(5)):
-            for row in _private(_Case(dataset.name, split, load_dataset(dataset, data)), epsilons, 10, makers):
+            for row in private_rows(Case(dataset.name, split, load_dataset(dataset, data)), epsilons, 10, makers):
                 found[row.method, row.control, row.epsilon].append((dataset.name, row.auroc))
     for (method, control, epsilon), values in found.items():
         by_set = [fmean(auroc for name, auroc in values if name == dataset.name) for dataset in DATASETS]

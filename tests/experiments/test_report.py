@@ -19,6 +19,7 @@ from experiments.report.answers import answers
 from experiments.report.comparison import Comparison
 from experiments.report.figures import FIGURES, Drawn
 from experiments.report.page import page
+from experiments.report.ranges import Ranges
 from experiments.report.steps import LADDER_EPSILONS, STEPS
 from experiments.report.summary import Summary
 from experiments.report.tables import chosen_table, ladder_table
@@ -207,7 +208,7 @@ def test_the_page_is_whole_and_needs_no_other_file(written):
     page = _Page()
     page.feed(text)
     assert page.open == []
-    assert len(page.sources) == 10
+    assert len(page.sources) == 11
     assert all(source.startswith("data:image/svg+xml;base64,") for source in page.sources)
     assert all(link.startswith("#") and link[1:] in page.ids for link in page.links)
     assert not re.search(r"https?://|url\(|@import", re.sub(r'src="data:[^"]*"', "", text))
@@ -251,7 +252,7 @@ def test_written_again_it_is_the_same_bytes_and_nothing_of_an_old_run_stays(writ
     assert mine.read_text() == "old"
     names = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     same = [name for name in names if name.name != "report.html" and name.stem != "attack"]
-    assert (len(names), len(same)) == (33, 29)
+    assert (len(names), len(same)) == (37, 33)
     assert all((tmp_path / name).read_bytes() == (folder / name).read_bytes() for name in same)
 
 
@@ -274,7 +275,8 @@ def test_names_are_escaped(tiny_results):
     blank = [Drawn(name, "<i>", "<i>", Figure()) for name in FIGURES if name not in {"attack", "readings"}]
     table = pa.table({"<i>": ["<i>"]})
     comparison = Comparison(summary.study, tiny_results.comparison)
-    text = page(summary, [], comparison, dict.fromkeys(TABLES, table), blank, 1.0, 1.0)
+    ranges = Ranges(summary.study, tiny_results.ranges)
+    text = page(summary, [], comparison, ranges, dict.fromkeys(TABLES, table), blank, 1.0, 1.0)
     assert "&lt;b&gt;odd" in text
     assert "<i>" not in text
     assert "<b>" not in text

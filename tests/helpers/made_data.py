@@ -20,6 +20,8 @@ TINY = Study(
     epsilons=(5, 1.25, 0.3, 0.15, 0.015),
     answers=60,
     tables=("wine-0",),
+    range_splits=1,
+    range_seeds=1,
 )
 """All sets, phases, variants and claims; little of each."""
 

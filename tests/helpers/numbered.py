@@ -7,7 +7,8 @@ from itertools import product
 from experiments.measure.choice import Choice
 from experiments.measure.comparison import DETECTORS, EXACT, GRID_TWIN, SYNTHETIC
 from experiments.measure.quality import METRICS
-from experiments.measure.rows import Compared, Row
+from experiments.measure.ranges import CASES, FREE, METHODS
+from experiments.measure.rows import Compared, Ranged, Row
 from experiments.measure.runner import Results
 from experiments.measure.study import TUNED
 from experiments.measure.variants import VARIANTS
@@ -59,7 +60,14 @@ def numbered():
             for epsilon, bins in BY_RULE.items():
                 add(dataset, "public", f"DP Grid{weighted}", 10, bins, epsilon)
     return Results(
-        TINY, rows, Choice(K, BINS, OTHER_K, OTHER_BINS), [], numbered_comparison(), 60.0, "0123456789abcdef"
+        TINY,
+        rows,
+        Choice(K, BINS, OTHER_K, OTHER_BINS),
+        [],
+        numbered_comparison(),
+        numbered_ranges(),
+        60.0,
+        "0123456789abcdef",
     )
 
 
@@ -88,3 +96,21 @@ def numbered_comparison(study=TINY):
                     ]
                     rows.append(Compared(dataset, method, control, epsilon, split, seed, *moved))
     return rows
+
+
+def ranged_number(dataset, method, control, epsilon, case):
+    """A number from .2 to .8 of its own for each of these."""
+    return compared_number(dataset, (method, case), "auroc", control=control, epsilon=epsilon)
+
+
+def numbered_ranges(study=TINY):
+    """All rows that the measurement of declared ranges could have, on one split with one seed."""
+    private = [(name, control) for name in (*METHODS, FREE) for control in (False, True)]
+    private += [(name, False) for name in SYNTHETIC]
+    runs = [(case, *one, float(epsilon)) for case in CASES for one in private for epsilon in study.range_epsilons]
+    return [
+        Ranged(*case, dataset, method, control, epsilon, 0, None if epsilon is None else 0, *[number] * 3)
+        for dataset in (*study.sets, *study.tables)
+        for case, method, control, epsilon in (*runs, (CASES[0], "KNN", False, None))
+        for number in [ranged_number(dataset, method, control, epsilon, case)]
+    ]
