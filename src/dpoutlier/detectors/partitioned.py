@@ -234,7 +234,7 @@ class PrivateDetector(PartitionedDetector):
 
     def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
         n_rows_hint = self._given_n_rows_hint()
-        if n_rows_hint is None and self.tight_ranges is False:
+        if n_rows_hint is None and self.tight_ranges != "auto" and not self._tight():
             raise InvalidParameterError(
                 "tight_ranges=False needs n_rows_hint, a public guess of the number of rows, or 'estimate' to spend 5 % of epsilon "
                 "on it."
