@@ -361,6 +361,23 @@ def test_ranges_a_hundred_times_too_wide_are_found():
         assert scores["found"] > 0.9 * scores["tight"] > 0.85
 
 
+@pytest.mark.parametrize("path", ["each of two", "test and each of two", "test and together", "test of two"])
+def test_the_bounds_of_each_feature_are_those_of_its_own_window(path, monkeypatch):
+    """A quarter of the first range and an eighth of the second; one window for both; or none, where a test is all."""
+    _, _, go_on, kinds = PATHS[path]
+    numbers, found = iter([6, 16, 16]), windows.windows(16.0)
+    chosen = Choices(go_on)
+    monkeypatch.setattr(
+        ranges, "permute_and_flip", lambda u, *rest: chosen(u, *rest) if len(u) == TEST_CANDIDATES else next(numbers)
+    )
+    made = DPMarginals(PATHS[path][0], features=([0, -8], [16, 8]), n_rows_hint=N_HINT)
+    domain = made.fit(np.zeros((2, 2))).model_.domain
+    parts = [windows.widened(found, number) for number in ((6, 16) if kinds[-1] is Kind.EACH else (6, 6))]
+    parts = [(0, 1), (0, 1)] if kinds[-1] is Kind.TEST else parts
+    assert domain.lower == (16 * parts[0][0], -8 + 16 * parts[1][0])
+    assert domain.upper == (16 * parts[0][1], -8 + 16 * parts[1][1])
+
+
 def test_where_rows_lie_all_over_the_ranges_they_stay():
     """The narrowest window of a look at each feature then holds hardly any rows."""
     rows = np.random.default_rng(0).uniform(size=(5000, 4))
