@@ -411,6 +411,8 @@ def test_fits_that_found_other_ranges_are_not_merged_and_others_may_declare_what
     again = load(merged.save(tmp_path / "merged"))
     assert again.model_.charges == merged.model_.charges
     assert [charge.purpose for charge in again.model_.charges].count("ranges") == 1
+    assert again.estimator().get_params()["tight_ranges"] is True
+    assert repr(again.estimator().features) == repr(first.bounds_)
     points = parts[0].head(9)
     assert (again.outlier_scores(points) == merged.outlier_scores(points)).all()
 

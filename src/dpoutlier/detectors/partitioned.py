@@ -141,10 +141,12 @@ class PartitionedDetector(HoldsModel, Detector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         histogram, leaked = model.score_histogram, LEAKED in model.guarantee.voided_by
+        looked = model.domain.declared is not None or any(one.purpose == Purpose.RANGES for one in model.charges)
         return {
             "features": Bounds._of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
-            "tight_ranges": model.domain.declared is None and all(c.purpose != Purpose.RANGES for c in model.charges),
+            # The parts of a merge share their ranges, whoever has found them.
+            "tight_ranges": model.merged is not None or not looked,
         }
 
     def _leak(self) -> list[str]:
