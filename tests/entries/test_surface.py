@@ -23,12 +23,13 @@ from dpoutlier.server.settings import Settings
 from dpoutlier.tables.batched import BatchedTable
 from dpoutlier.tables.files import file_table
 from dpoutlier.tables.rows import Rows
+from dpoutlier.trusted import ranges
 from dpoutlier.trusted.queries import StreamedReference
 from dpoutlier.trusted.reference import Reference
 from entries.reference_tables import Pair, Row, made_pair
 from entries.registry import EXEMPT, complaints, covered, exempt
 from entries.replaying import replay, search
-from entries.scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown
+from entries.scenarios import MAKERS, SCENARIOS, Scenario, fitted, shown, with_loose_ranges
 from entries.surface import commands, names, public_members, routes, sources, surface
 
 
@@ -320,6 +321,18 @@ def test_rows_past_the_cap_in_private_bounds_are_noticed(monkeypatch, tmp_path):
     real = StreamedReference.edge_counts
     monkeypatch.setattr(StreamedReference, "edge_counts", uncapped)
     with pytest.raises(AssertionError, match="bounds"):
+        replay(scenario, pair, tmp_path / "run")
+
+
+def test_rows_that_a_look_counts_twice_are_noticed(monkeypatch, tmp_path):
+    """A look may count what is counted: rows that count twice in it are noticed."""
+    own = [Row("someone new", a, "low", 1.0) for a in (0.5, 3.25)]
+    pair = Pair("two rows", [], own, "add-or-remove-one")
+    scenario = leaky(lambda rows, place: shown(with_loose_ranges(rows, place, 1000)))
+    replay(scenario, pair, tmp_path / "run")
+    real = ranges._cell_counts
+    monkeypatch.setattr(ranges, "_cell_counts", lambda *given: 2 * real(*given))
+    with pytest.raises(AssertionError, match="ranges"):
         replay(scenario, pair, tmp_path / "run")
 
 

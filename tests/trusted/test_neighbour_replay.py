@@ -184,6 +184,27 @@ def test_with_private_bounds_and_threshold_only_released_numbers_differ(make, tm
     assert model.charges == model_too.charges
 
 
+@EACH_KIND
+@pytest.mark.parametrize("n_rows_hint", [200, 1000])
+@settings(max_examples=25)
+@given(st.lists(record, max_size=4), record)
+def test_with_found_ranges_and_threshold_only_released_numbers_differ(make, n_rows_hint, tmp_path_factory, rows, more):
+    """The same after looks: windows are a release, and so is whether there is a second look."""
+    folder = tmp_path_factory.mktemp("replay")
+    loose = {"features": {"a": (-1000, 1000)}, "tight_ranges": False, "n_rows_hint": n_rows_hint, "target_fpr": 0.1}
+    seen, model = observe_people(make, rows, folder, **loose)
+    seen_too, model_too = observe_people(make, [*rows, ("someone new", *more[1:])], folder, **loose)
+    looks = [one.domain.declared for one in (model, model_too)]
+    assert "ranges" in {charge.purpose for charge in model.charges}
+    if model.charges != model_too.charges or bool(looks[0]) != bool(looks[1]):
+        return  # a test has had another outcome; else all that is said has the same words
+    for shown in (seen, seen_too):
+        del shown["sizes"]
+        shown["statement"] = re.sub(r"  a .*|- By the released(.|\n)*?nothing\.\n", "", shown["statement"])
+    assert seen == seen_too
+    assert model.domain.declared == model_too.domain.declared
+
+
 SENTINELS = [0.123456789012345, 0.987654321098765]
 
 
@@ -195,8 +216,9 @@ SENTINELS = [0.123456789012345, 0.987654321098765]
         DPGridKNN(1, features=(0, 1), bins=7, counts="sparse", target_fpr=0.1),
         DPForest(1, features=(0, 1), n_rows_hint=50, target_fpr=0.1),
         DPMarginals(1, features=(0, 1), target_fpr=0.1),
+        DPMarginals(9, features=(-100, 100), n_rows_hint=50, target_fpr=0.1),
     ],
-    ids=["dense grid", "keyed grid", "sparse grid", "forest", "marginals"],
+    ids=["dense grid", "keyed grid", "sparse grid", "forest", "marginals", "found ranges"],
 )
 def test_no_reference_value_is_kept_anywhere(unfitted, tmp_path):
     """Planted values appear in no attribute, repr, pickle or file, not even as bytes."""

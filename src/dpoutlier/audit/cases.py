@@ -82,6 +82,9 @@ def _specials(common: dict[str, Any]) -> Iterator[Case]:
     bounds = {"features": PrivateBounds(outer=(0, 1), share=0.5)}
     private_bounds = Configuration("grid", {**common, "k": 1, "bins": 2, **bounds})
     yield Case("grid, private bounds", private_bounds, private_bounds, has_power=False)
+    # So few rows that a test costs a sixth of epsilon, or a fifth, and a second look more.
+    loose = Configuration("grid", {**common, "k": 1, "bins": 2, "tight_ranges": False, "n_rows_hint": 60})
+    yield Case("grid, found ranges", loose, loose, has_power=False)
 
 
 def _forests(common: dict[str, Any]) -> Iterator[Case]:

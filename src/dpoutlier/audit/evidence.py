@@ -47,7 +47,7 @@ def _hidden(law: DiscreteLaplace, tau: int, here: int, there: int) -> float:
 
 
 def other_releases(model: Model, worlds: Worlds) -> float:
-    """Log-likelihood ratio of an estimated number of rows and of a histogram of scores. Private bounds show in the cells."""
+    """Log-likelihood ratio of an estimated number of rows and of a histogram of scores. Bounds show in the cells."""
     total = 0.0
     own, crowd = worlds.configuration.rows_per_person, 2 * worlds.crowd
     for charge in model.charges:

@@ -1,5 +1,7 @@
 """Many fits on each of two neighbouring data sets, and what an attacker saw of every one."""
 
+from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ class _Attacker:
         """Evidence, and a label for the counts and for all else."""
         model: Model = fitted.model_
         changed = self.worlds.changed(model) if self.moves else self.changed
-        estimated = hash((model.domain.lower, model.domain.upper)) if self.moves else 0
+        estimated = hash((model.domain.lower, model.domain.upper, *_spent(model))) if self.moves else 0
         if channel == SCORES:
             questions = questions_for(self.worlds, model) if self.moves else self.questions
             scores = fitted.outlier_scores(questions.points)
@@ -65,6 +67,11 @@ class _Attacker:
             opened = open_file(fitted.save(path, overwrite=True))
             seen, rest = opened.look_up(changed.ids), opened.rest
         return log_ratio(model, self.worlds, changed, seen), (_label(seen), rest)
+
+
+def _spent(model: Model) -> Iterator[Fraction]:
+    """What each part cost: it says how often a fit has looked where the rows lie."""
+    return (charge.epsilon for charge in model.charges)
 
 
 def _label(values: NDArray[Any]) -> int:

@@ -141,10 +141,12 @@ class PartitionedDetector(HoldsModel, Detector):
     @classmethod
     def _arguments_of(cls, model: Model) -> dict[str, Any]:
         histogram, leaked = model.score_histogram, LEAKED in model.guarantee.voided_by
+        looked = model.domain.declared is not None or any(one.purpose == Purpose.RANGES for one in model.charges)
         return {
             "features": Bounds._of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
-            "tight_ranges": model.domain.declared is None and all(c.purpose != Purpose.RANGES for c in model.charges),
+            # The parts of a merge share their ranges, whoever has found them.
+            "tight_ranges": model.merged is not None or not looked,
         }
 
     def _leak(self) -> list[str]:
@@ -234,7 +236,7 @@ class PrivateDetector(PartitionedDetector):
 
     def _checked_n_rows_hint(self) -> int | Literal["estimate"] | None:
         n_rows_hint = self._given_n_rows_hint()
-        if n_rows_hint is None and self.tight_ranges is False:
+        if n_rows_hint is None and self.tight_ranges != "auto" and not self._tight():
             raise InvalidParameterError(
                 "tight_ranges=False needs n_rows_hint, a public guess of the number of rows, or 'estimate' to spend 5 % of epsilon "
                 "on it."

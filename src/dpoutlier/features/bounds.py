@@ -214,9 +214,9 @@ class Bounds:
         return found
 
     @classmethod
-    def _as_fitted(cls, domain: Domain) -> Bounds:
+    def _as_fitted(cls, domain: Domain, *, leaked: bool) -> Bounds:
         """The bounds of a domain, where those that a fit has chosen are declared."""
-        return cls._of_domain(replace(domain, outer=None, declared=None), 0.0, leaked=False)
+        return cls._of_domain(replace(domain, outer=None, declared=None), 0.0, leaked=leaked)
 
     def _with(self, categories: dict[Key, Category], missing: frozenset[Key] | bool) -> Bounds:
         """The same with levels for some features, named or counted from 0, and cells for missing values."""

@@ -87,7 +87,10 @@ def _layout(levels: tuple[int, ...], whole: Fraction) -> tuple[NDArray[Any], ...
             last.append(start + width)
             level.append(k)
             expected.append(math.log((1 - whole) / len(levels) * share))
-    return np.array(first), np.array(last), np.array(level), np.array(expected)
+    made = tuple(map(np.array, (first, last, level, expected)))
+    for one in made:  # every fit has the same ones
+        one.flags.writeable = False
+    return made
 
 
 def widened(found: Windows, number: int) -> tuple[Fraction, Fraction]:

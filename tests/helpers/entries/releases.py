@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dpoutlier.trusted import fit
+from dpoutlier.model.looks import Kind
+from dpoutlier.trusted import fit, ranges
 from dpoutlier.trusted.counts import Counts
 from dpoutlier.trusted.quantiles import EdgeCounts
 
@@ -54,7 +55,25 @@ def recorded_releases(earlier: list[Release] | None = None):
         patch.setattr(fit, "_choose_bounds", choosing)
         for name in FUNCTIONS:
             patch.setattr(fit, name, _recording(name, getattr(fit, name), found, charged, earlier))
+        patch.setattr(ranges._Looked, "_choose", _recording_choices(found, charged, earlier))
         yield found
+
+
+def _recording_choices(found, charged, earlier):
+    """The same for each choice of a window: a row counts once in it, or once for each feature where it is for all of them."""
+    choose = ranges._Looked._choose
+    record = _recording(
+        "choose a window", lambda counts, looked, source: choose(looked, counts, source), found, charged, earlier
+    )
+
+    def choosing(looked, counts, source):
+        if looked.paid is None:
+            return choose(looked, counts, source)
+        each = looked._n_features if looked.look.kind is Kind.EACH else 1
+        charged.append(("ranges", looked.paid.sensitivity.l1 // each))
+        return record(counts, looked, source)
+
+    return choosing
 
 
 def _recording(name, real, found, charged, earlier):

@@ -167,6 +167,26 @@ def with_private_bounds(rows, place):
     )
 
 
+@walking("walk over found ranges", "DPMarginals", slow=True)
+def with_found_ranges(rows, place):
+    return with_loose_ranges(rows, place, 200)
+
+
+def with_loose_ranges(rows: list[Row], place: Place, n_rows_hint: Any) -> Any:
+    """A fit that looks where the rows lie: first whether the ranges are too wide, or with many rows at each feature at once."""
+    more = {"n_rows_hint": n_rows_hint, "tight_ranges": False, "features": {"a": (-1000, 1000)}}
+    return fitted("DPMarginals", rows, place, **more)
+
+
+@scenario("fits that find ranges", "DPMarginals.fit", "DPForest.fit")
+def finding_ranges(rows, place):
+    estimated = {"n_rows_hint": "estimate", "tight_ranges": False, "features": {"a": (-1000, 1000)}}
+    found = [with_loose_ranges(rows, place, n_rows_hint) for n_rows_hint in (200, 1000)]
+    found.append(fitted("DPForest", rows, place, **estimated))
+    assert [charge.purpose for one in found for charge in one.model_.charges].count("ranges") >= 2
+    return [shown(one) for one in found]
+
+
 for _twin in TWINS:
     walking(f"walk over {_twin}", _twin, slow=True, people=False)(
         lambda rows, place, twin=_twin: (

@@ -8,6 +8,7 @@ from .planted_bug import (
     LEDGER_FITS,
     LEDGER_PAID,
     PRIVATE_BOUNDS,
+    RANGES,
     PlantedBug,
 )
 
@@ -26,7 +27,7 @@ BUGS = [
     PlantedBug(
         name="budget share not charged",
         summary="The counts keep the share of epsilon that the threshold costs, so that the fit costs more than epsilon.",
-        function="Plan.cost_of_counts",
+        function="Plan.left",
         old="self.threshold_share",
         new="0",
         caught_by=ALL_PARTS,
@@ -36,7 +37,7 @@ BUGS = [
     PlantedBug(
         name="share for bounds not charged",
         summary="The same for private bounds.",
-        function="Plan.cost_of_counts",
+        function="Plan.left",
         old="self.bounds_share",
         new="0",
         caught_by=PRIVATE_BOUNDS,
@@ -44,11 +45,38 @@ BUGS = [
         source="IBM/differential-privacy-library#104",
     ),
     PlantedBug(
+        name="share of looks not charged",
+        summary="The counts keep the share of epsilon that was spent to look where the rows lie.",
+        function="Plan.cost_of_counts",
+        old="self.left * (1 - looks)",
+        new="self.left",
+        caught_by=f"{RANGES}::test_all_parts_of_a_fit_add_up_to_epsilon_on_every_path[100-plain-marginals]",
+        seen="A change to PipelineDP that would have given every metric the whole budget was stopped in review.",
+        source="OpenMined/PipelineDP#113",
+    ),
+    PlantedBug(
+        name="second look not charged",
+        summary="Where a test has found the ranges too wide, the look that follows costs nothing.",
+        function="find_ranges",
+        old="one.look.share for one in looks",
+        new="one.look.share for one in looks[:1]",
+        more=(
+            Patch(
+                "find_ranges",
+                "one.paid for one in looks if ...",
+                "one.paid for one in looks[:1] if one.paid is not None",
+            ),
+        ),
+        caught_by=f"{RANGES}::test_all_parts_of_a_fit_add_up_to_epsilon_on_every_path[100-plain-marginals]",
+        seen="A manager of budgets for advertisements could leave out the charge to one of its buckets.",
+        source="world-federation-of-advertisers/cross-media-measurement#2209",
+    ),
+    PlantedBug(
         name="ledger charged for the counts alone",
         summary="The ledger is charged what the counts cost, and not what was spent on bounds, number of rows and threshold.",
         function="Plan.reserved",
         old="self.guarantee",
-        new="replace(self.guarantee, epsilon=self.cost_of_counts.epsilon)",
+        new="replace(self.guarantee, epsilon=self.cost_of_counts().epsilon)",
         top=("from dataclasses import replace",),
         caught_by=f"{LEDGER_FITS}::test_everything_a_fit_releases_is_charged",
         seen="A budget manager for advertisements could leave out the charge to one of its buckets.",

@@ -1,6 +1,6 @@
 """Planted bugs in what is read off the rows."""
 
-from .planted_bug import ALL_PARTS, EXACT, FIRST_BIN, LEDGER_FITS, PRIVATE_BOUNDS, PlantedBug
+from .planted_bug import ALL_PARTS, EXACT, FIRST_BIN, LEDGER_FITS, PRIVATE_BOUNDS, RANGES, PlantedBug
 
 PART = "What is read off the rows"
 
@@ -77,6 +77,27 @@ BUGS = [
         old="choose_quantiles(counts, ..., source)",
         new="choose_quantiles(counts, None, source)",
         caught_by=PRIVATE_BOUNDS,
+        seen="Two published PATE-GANs scale by the exact range of the data.",
+        source="BorealisAI/private-data-generation#12; vanderschaarlab/mlforhealthlabpub#31",
+    ),
+    PlantedBug(
+        name="windows chosen without noise",
+        summary="A fit that looks for the rows takes the best window, which is an exact function of the rows.",
+        function="_Looked._choose",
+        old="permute_and_flip(useful, self._rate, source)",
+        new="int(np.argmax(useful))",
+        caught_by=f"{RANGES}::test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less"
+        "[add-or-remove-one-1-each]",
+        seen="Two published PATE-GANs scale by the exact range of the data.",
+        source="BorealisAI/private-data-generation#12; vanderschaarlab/mlforhealthlabpub#31",
+    ),
+    PlantedBug(
+        name="found bounds taken for public ones",
+        summary="Bounds that a fit without privacy took from the rows count as declared in the next fit, which promises privacy.",
+        function="HoldsModel.bounds_",
+        old="leaked=leaked",
+        new="leaked=False",
+        caught_by=f"{RANGES}::test_bounds_that_were_found_without_a_guarantee_void_that_of_a_fit_that_takes_them",
         seen="Two published PATE-GANs scale by the exact range of the data.",
         source="BorealisAI/private-data-generation#12; vanderschaarlab/mlforhealthlabpub#31",
     ),

@@ -1,6 +1,6 @@
 """Planted bugs in how much a row may change."""
 
-from .planted_bug import EXACT, PRIVATE_BOUNDS, PlantedBug
+from .planted_bug import EXACT, PRIVATE_BOUNDS, RANGES, PlantedBug
 
 PART = "How much a row may change"
 
@@ -64,5 +64,43 @@ BUGS = [
         caught_by=PRIVATE_BOUNDS,
         seen="diffprivlib's linear regression centres X and y from one share of epsilon, as an open issue reports.",
         source="IBM/differential-privacy-library#104",
+    ),
+    PlantedBug(
+        name="one window for all features counted once",
+        summary="A window for all features together is charged as if a row counted in it once, and not once for each feature.",
+        function="Plan.charge_for_look",
+        old="len(self.domain.loose)",
+        new="1",
+        caught_by=f"{RANGES}::test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less"
+        "[add-or-remove-one-1-test of two]",
+        seen="A sensitivity off by a factor of the batch size in published code: epsilon was above 2.79, and claimed to be 0.21.",
+        source="Tramèr et al. 2022, Debugging differential privacy (arXiv 2202.12219)",
+    ),
+    PlantedBug(
+        name="weight of a row in a window",
+        summary="Windows are chosen at the rate for a row of the lightest weight, and some rows weigh more than twice as much.",
+        function="_Looked.__init__",
+        old="windows.UNIT",
+        new="windows.TEST_WEIGHT",
+        caught_by=f"{RANGES}::test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less"
+        "[add-or-remove-one-1-each]",
+    ),
+    PlantedBug(
+        name="row counted twice in a look",
+        summary="Where a fit looks for the rows, each of them counts twice.",
+        function="_cell_counts",
+        old="exact.counts",
+        new="2 * exact.counts",
+        caught_by=f"{RANGES}::test_that_interval_is_reached[each of two-most0]",
+        seen="Sums as libraries compute them can change by more than on paper; nearly all of them were affected.",
+        source="Casacuberta, Shoemate, Vadhan and Wagaman 2022, Widespread underestimation of sensitivity (CCS)",
+    ),
+    PlantedBug(
+        name="one feature in the file of a merge",
+        summary="A merged file may say that a part looked at one feature, at the rate that would be right for one.",
+        function="_n_chosen",
+        old="numbers - estimated",
+        new="paid.get(Purpose.RANGES, 0) // guarantee.sensitivity().l1",
+        caught_by="tests/model/test_forged_ranges.py::test_in_a_merge_a_look_at_each_feature_is_charged",
     ),
 ]

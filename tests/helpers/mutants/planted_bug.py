@@ -45,6 +45,7 @@ PRIVATE_BOUNDS = (
     "tests/detectors/test_real_tables.py::test_private_bounds_are_charged_at_the_rate_at_which_they_are_chosen"
     "[add-or-remove-one-1-marginals]"
 )
+RANGES = "tests/trusted/test_ranges.py"
 NO_ROWS = "tests/cli/test_commands.py::test_a_header_without_a_line_end_is_a_file_of_no_rows"
 FIRST_BIN = "tests/cli/test_commands.py::test_values_that_do_not_parse_count_in_the_first_bin"
 CONFUSED = "tests/model/test_file.py::test_secret_and_publishable_files_cannot_be_confused"

@@ -64,13 +64,14 @@ def _check_merged(model: Model, merged: Merged) -> None:
 
 
 def _n_chosen(charges: tuple[Charge, ...], guarantee: Guarantee, domain: Domain) -> dict[Purpose, int]:
-    """Number of features of each choice of a part of a merge: as its charge says, but no more than there are."""
+    """Number of features of each choice of a part of a merge.
+
+    That with private bounds is what their charge says, but no more than there are. All others without levels have a declared range.
+    """
     numbers = sum(domain.category(j) is None for j in range(domain.n_features))
     paid = {charge.purpose: charge.sensitivity.l1 for charge in charges}
-    return {
-        purpose: min(paid.get(purpose, 0) // guarantee.sensitivity(choices).l1, numbers)
-        for purpose, choices in CHOICES.items()
-    }
+    estimated = min(paid.get(Purpose.BOUNDS, 0) // guarantee.sensitivity(CHOICES[Purpose.BOUNDS]).l1, numbers)
+    return {Purpose.BOUNDS: estimated, Purpose.RANGES: numbers - estimated}
 
 
 def _check_fit(
