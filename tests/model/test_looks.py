@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpoutlier.model.looks import CHEAP, COSTS, LEAST, MOST, STEPS, Kind, first_look, second_look
+from dpoutlier.model.looks import CHEAP, LEAST, MOST, PRICES, STEPS, Kind, first_look, second_look
 
 powers = st.fractions(Fraction(1, 1000), 10**9) | st.integers(1, 2000).map(Fraction)
 numbers_of_features = st.integers(0, 40) | st.integers(0, 10_000)
@@ -23,10 +23,10 @@ def test_no_look_costs_more_than_its_maximum_and_none_is_too_weak_to_be_useful(p
     for look in (first_look(power, n_features), second_look(power, n_features) if n_features else None):
         if look is None:
             continue
-        cost = COSTS[look.kind]
-        assert LEAST <= look.share <= cost.most
+        price = PRICES[look.kind]
+        assert LEAST <= look.share <= price.most
         assert (look.share * STEPS).denominator == 1
-        assert look.strength >= cost.needed
+        assert look.strength >= price.needed
         assert look.strength == float(look.share * power / choices_of(look, n_features))
 
 

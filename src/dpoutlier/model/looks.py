@@ -23,7 +23,7 @@ class Kind(StrEnum):
     """A window for each feature."""
 
 
-class Cost(NamedTuple):
+class Price(NamedTuple):
     """What a look of one kind may cost."""
 
     wanted: int
@@ -34,10 +34,10 @@ class Cost(NamedTuple):
     """Largest share."""
 
 
-COSTS = {
-    Kind.TEST: Cost(10, 5, Fraction(1, 5)),
-    Kind.TOGETHER: Cost(20, 8, Fraction(2, 5)),
-    Kind.EACH: Cost(16, 8, Fraction(3, 10)),
+PRICES = {
+    Kind.TEST: Price(10, 5, Fraction(1, 5)),
+    Kind.TOGETHER: Price(20, 8, Fraction(2, 5)),
+    Kind.EACH: Price(16, 8, Fraction(3, 10)),
 }
 CHEAP = Fraction(1, 10)
 """Each feature is looked at without a test if that costs at most this share."""
@@ -46,7 +46,7 @@ LEAST = Fraction(3, 100)
 STEPS = 1000
 """Shares are rounded up to thousandths, so that files need not hold long fractions."""
 MAX_LOOKS = 2
-MOST = COSTS[Kind.TEST].most + COSTS[Kind.TOGETHER].most
+MOST = PRICES[Kind.TEST].most + PRICES[Kind.TOGETHER].most
 """What all looks of a fit cost at most."""
 
 
@@ -83,9 +83,9 @@ def second_look(power: Fraction, n_features: int) -> Look | None:
 
 
 def _look(kind: Kind, power: Fraction, choices: int) -> Look | None:
-    cost = COSTS[kind]
-    share = min(max(choices * cost.wanted / power, LEAST), cost.most)
-    if share * power < cost.needed * choices:
+    price = PRICES[kind]
+    share = min(max(choices * price.wanted / power, LEAST), price.most)
+    if share * power < price.needed * choices:
         return None
     rounded = Fraction(math.ceil(share * STEPS), STEPS)
     return Look(kind, rounded, float(rounded * power / choices))

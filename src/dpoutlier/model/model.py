@@ -34,7 +34,7 @@ class Model:
     guarantee: Guarantee
     charges: tuple[Charge, ...]
     n_rows_hint: int | None = None
-    """The number of rows that the rule for the partition used: public, or estimated (then a charge says so)."""
+    """The number of rows that the rules for looks and partition used: public, or estimated (then a charge says so)."""
     score_histogram: ScoreHistogram | None = None
     threshold: float | None = None
     merged: Merged | None = None
