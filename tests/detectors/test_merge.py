@@ -334,7 +334,7 @@ def test_private_bounds_of_one_part_others_may_declare_and_their_cost_is_kept(pe
     assert sorted(paid) == [2, 4]
     assert (
         again.privacy_statement().bounds_source
-        == "estimated by some of the parts (with epsilon, see charges), and declared by the others"
+        == "declared by the custodians, and estimated or narrowed by some of the parts (with epsilon, see charges)"
     )
     assert again.estimator().features._share() is None
 

@@ -110,8 +110,10 @@ def are_neighbours(one, other, relation, most):
 @pytest.mark.usefixtures("few_cells")
 @EACH_PATH
 @UNITS
-def test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less(path, relation, most, monkeypatch):
-    """Over all data sets of up to three rows, their neighbours and all outcomes: exact probabilities."""
+@pytest.mark.parametrize("alike", [1, 3], ids=lambda most: f"{most} alike")
+def test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less(path, relation, most, alike, monkeypatch):
+    """Over all data sets of up to three rows, of which so many with one value count: exact probabilities of all outcomes."""
+    monkeypatch.setattr(windows, "MOST_ALIKE", Fraction(alike, N_HINT))
     _, n_features, go_on, kinds = PATHS[path]
     found = {}
     for n in range(4):
@@ -125,7 +127,7 @@ def test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less(path,
     spent = float(sum(charge.epsilon_in_use for charge in charges))
     pairs = [pair for pair in itertools.permutations(found, 2) if are_neighbours(*pair, relation, most)]
     largest = max(log_ratio(found[one], found[other]) for one, other in pairs)
-    assert 0.7 * spent < largest <= spent * (1 + 1e-9)
+    assert (0.7 if alike == 3 else 0.4) * spent < largest <= spent * (1 + 1e-9)
 
 
 @EACH_PATH
@@ -208,19 +210,20 @@ def test_cells_are_counted_by_their_definition(rows):
         StreamedReference(read_reference(table, domain)), domain, unfit._plan(domain, declared._share())
     )
     places = Rows([np.array([row[j] for row in rows], float) for j in range(3)] + [np.zeros(len(rows))] * 2, domain)[:]
-    expected = np.zeros((2, windows.CELLS), int)
+    n_parts = windows.CELLS * windows.FINER
+    expected = np.zeros((2, n_parts), int)
     for row, place in zip(rows, places):
         for j in (0, 1):
             if not (
                 j == 0 and math.isnan(row[0])
             ):  # without a cell of its own a missing value counts in the first cell
-                expected[j, int(place[j]) * windows.CELLS >> 32] += 1
+                expected[j, int(place[j]) * n_parts >> 32] += 1
     assert found.tolist() == expected.tolist()
 
 
 def test_with_more_cells_than_can_be_counted_no_fit_looks(monkeypatch):
     """Cells of missing values are cells too. It is public, so nothing is read, and nothing is charged."""
-    monkeypatch.setattr(ranges, "MAX_MEMBER_CELLS", 2 * windows.CELLS + 1)
+    monkeypatch.setattr(ranges, "MAX_MEMBER_CELLS", 2 * windows.CELLS * windows.FINER + 1)
     for missing, n in (("error", 1), ("cell", 0)):
         make = DPMarginals(40, features=(0, 1), missing=missing, n_rows_hint=100)
         assert len(looked(make, np.zeros((2, 2)), True, monkeypatch)[1]) == n
@@ -384,7 +387,7 @@ def test_where_rows_lie_all_over_the_ranges_they_stay():
     model = DPMarginals(1, features=(0, 1), n_rows_hint=5000, unsafe_seed=0).fit(rows).model_
     assert [charge.purpose for charge in model.charges] == ["ranges", "counts"]
     assert model.domain.declared is None
-    assert "none was found to be too wide" in str(model.privacy_statement())
+    assert "a look at where the rows lie has left all as declared" in " ".join(str(model.privacy_statement()).split())
 
 
 @pytest.fixture
@@ -399,7 +402,7 @@ def test_fits_that_found_other_ranges_are_not_merged_and_others_may_declare_what
     assert first.model_.domain.declared is not None
     assert first.model_.domain.lower != other.model_.domain.lower
     with pytest.raises(
-        InvalidParameterError, match=r"Each fit has narrowed.*features=first.bounds_ and tight_ranges=True"
+        InvalidParameterError, match=r"A fit has narrowed.*features=first.bounds_ and tight_ranges=True"
     ):
         merge([first, other], people="disjoint")
     second = DPMarginals(1, features=first.bounds_, tight_ranges=True).fit(parts[1])

@@ -57,8 +57,8 @@ def fit(
         bool | None,
         typer.Option(
             "--tight-ranges/--loose-ranges",
-            help="Whether the declared ranges are about as wide as the rows lie. If not, a share of epsilon is spent to look where "
-            "in them the rows lie. By default loose, unless bins or trees are given in numbers.",
+            help="Tight: take the declared ranges as they are. Loose: they may be far too wide, so spend some of epsilon (usually "
+            "3 to 30 %) to look where in them the rows lie. Default: loose, unless --bins, or --n-trees and --depth, are numbers.",
         ),
     ] = None,
     target_fpr: Annotated[

@@ -140,8 +140,9 @@ def _check_alike(first: tuple[str, Model], other: tuple[str, Model]) -> None:
             hint = " Private bounds hardly ever agree: estimate them once, and let the others declare them."
         if any(domain.declared for domain in domains):
             hint = (
-                " Each fit has narrowed the declared ranges to where its own rows lie. Let one custodian fit first, and the others "
-                "with features=first.bounds_ and tight_ranges=True."
+                " A fit has narrowed its ranges to where its own rows lie. Let one custodian fit first, tight_ranges=False and "
+                "bins, or n_trees and depth, in numbers; and the others with the same numbers, features=first.bounds_ and "
+                "tight_ranges=True."
             )
         raise InvalidParameterError(
             f"{first[0]} and {other[0]} differ in {what}: {_short(one)} and {_short(wanted[what])}. Releases add up only if they "

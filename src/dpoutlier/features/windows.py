@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 
 LEVELS = 10
 CELLS = 2**LEVELS
+FINER = 4
+"""Rows are counted in so many parts of each cell."""
+MOST_ALIKE = Fraction(1, 8)
+"""Share of the rows that count in one part, where a single feature is looked at. More of them have one value, such as 0, and that
+does not make its range too wide."""
 UNIT = 10_000
 """The weight of a row in the narrowest windows of a choice. All weights are whole numbers."""
 GAIN = 14
@@ -49,6 +54,16 @@ class Windows(NamedTuple):
         below = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         useful: NDArray[np.int64] = (below[self.last] - below[self.first]) * self.weight
         return useful if rate is None else useful + np.round(self.expected / float(rate)).astype(np.int64)
+
+
+def by_cell(counts: NDArray[np.int64], most: int | None = None) -> NDArray[np.int64]:
+    """Rows in each cell, from those in each of its parts, of which at most ``most`` count.
+
+    >>> by_cell(np.array([100, 1, 0, 2, 5, 0, 0, 0]), 10).tolist()
+    [13, 5]
+    """
+    limited = counts if most is None else np.minimum(counts, most)
+    return np.asarray(limited.reshape(-1, FINER).sum(axis=1))
 
 
 def windows(strength: float) -> Windows:

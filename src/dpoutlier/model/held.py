@@ -37,8 +37,10 @@ class Held(NamedTuple):
 
 
 def held_parts(model: "Model") -> dict[int, Held]:
-    """For features whose range is far wider than where their rows lie: the narrowest part that the counts can vouch for."""
-    if model.counts.kind != "dense":
+    """For features whose declared range is far wider than where their rows lie: the narrowest part that has most of them."""
+    if model.counts.kind != "dense" or (
+        model.merged is not None and any(one.purpose.is_choice for one in model.charges)
+    ):
         return {}
     counts, members = all_counts(model.counts, model.partition.n_cells), _members(model)
     noise = sum(law.variance for law in model.noise_laws)
@@ -47,11 +49,13 @@ def held_parts(model: "Model") -> dict[int, Held]:
     total = _total(model, _Total(float(counts.sum()) / len(members), noise * len(counts) / len(members) ** 2))
     if total.rows <= 0:
         return {}
+    # A range that was chosen has whatever lies outside of it in its last cells, so they say nothing of where that lies.
+    declared = {j for j in model.domain.loose if model.domain.declared_range(j) is None}
     found: dict[int, tuple[float, Held]] = {}
     for member in members:
         own = sure[member.cells].reshape(member.shape)
         for axis in member.axes:
-            if (isinstance(axis, CutAxis) and axis.levels) or model.domain.category(axis.feature) is not None:
+            if axis.feature not in declared:
                 continue
             best = _best(_Sums.of(member, axis, own), total, noise)
             if best is not None and best[0] < found.get(axis.feature, (math.inf,))[0]:

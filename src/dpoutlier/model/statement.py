@@ -65,8 +65,8 @@ MOVED = (
 )
 OVERLAPPING = "Merged from {n} releases of people who may overlap, so their epsilons add up."
 LOOSE = (
-    "By the released counts, the range of {features} is far wider than where the rows lie. A fit with a narrower range would find "
-    "outliers better. To see this has cost nothing."
+    "By the released counts, the range of {features} is far wider than where the rows lie. To see this has cost nothing. It is "
+    "public, so that a narrower range may be declared from it; but another fit costs epsilon again."
 )
 SHOWN = 10
 SUMMED_NOISE = (
@@ -248,7 +248,7 @@ def privacy_statement(model: Model) -> PrivacyStatement:
         counts=counts.kind,
         charges=_all_charges(charges, merged) if private else (),
         bounds=tuple(_feature(domain, j, held.get(j), private=private) for j in range(domain.n_features)),
-        bounds_source=_bounds_source(domain, charges, guarantee),
+        bounds_source=_bounds_source(domain, charges, guarantee, merged=merged is not None),
         n_rows_hint=_n_rows_hint(n_rows_hint, charges, merged)
         if private or n_rows_hint is None
         else f"{n_rows_hint} (nothing here is private)",
@@ -281,23 +281,20 @@ def _mechanism(charges: tuple[Charge, ...]) -> str:
     )
 
 
-def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee) -> str:
+def _bounds_source(domain: Domain, charges: tuple[Charge, ...], guarantee: Guarantee, *, merged: bool) -> str:
     n, d = len(domain.estimated), domain.n_features
     purposes = {charge.purpose for charge in charges}
     if LEAKED in guarantee.voided_by:
         return "taken from the reference rows, without noise"
-    if not n and Purpose.BOUNDS in purposes:
-        return "estimated by some of the parts (with epsilon, see charges), and declared by the others"
     price = "with epsilon, see charges" if guarantee.private else "nothing here is private"
-    if n:
-        of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
-        return f"estimated for {of} ({price})"
-    narrowed = sum(map(bool, domain.declared or ()))
-    if narrowed:
-        return f"declared by the custodian; {narrowed} of {d} narrowed to where the rows lie ({price})"
-    if Purpose.RANGES in purposes:
-        return f"declared by the custodian; none was found to be too wide ({price})"
-    return "declared by the custodian, free of charge"
+    if merged and purposes & {Purpose.BOUNDS, Purpose.RANGES}:
+        return f"declared by the custodians, and estimated or narrowed by some of the parts ({price})"
+    narrowed, looked = sum(map(bool, domain.declared or ())), Purpose.RANGES in purposes
+    of = "all features" if n == d else f"{n} of {d} features, the others declared by the custodian"
+    said = [f"estimated for {of}"] if n else ["declared by the custodian"]
+    said += [f"{narrowed} of {d} narrowed to where the rows lie"] if narrowed else []
+    said += ["a look at where the rows lie has left all as declared"] if looked and not narrowed else []
+    return f"{'; '.join(said)} ({price})" if n or narrowed or looked else "declared by the custodian, free of charge"
 
 
 def _listed(names: list[str]) -> str:

@@ -3,6 +3,7 @@
 docs/ranges.md says when a fit looks and what was chosen here; docs/privacy.md, "Finding ranges", proves what it costs.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -35,14 +36,14 @@ class Found:
 def find_ranges(rows: ReferenceQueries, domain: Domain, plan: Plan, n_rows: int | None, source: ByteSource) -> Found:
     """Look where the rows lie, if the plan says so. A second look depends on what the first one released, and on nothing else."""
     look = plan.first_look(n_rows)
-    n_cells = sum((axis.levels or windows.CELLS) + axis.missing for axis in domain.axes)
+    n_cells = sum((axis.levels or windows.CELLS * windows.FINER) + axis.missing for axis in domain.axes)
     if look is None or n_rows is None or n_cells > MAX_MEMBER_CELLS:
         return Found(rows, domain)
     counts = _cell_counts(rows, domain, plan)
-    looks = [_Looked(counts, look, plan, source)]
+    looks = [_Looked(counts, look, n_rows, plan, source)]
     if look.kind is Kind.TEST and any(looks[0].chosen):
         second = plan.second_look(n_rows)
-        looks += [] if second is None else [_Looked(counts, second, plan, source)]
+        looks += [] if second is None else [_Looked(counts, second, n_rows, plan, source)]
     charges = tuple(one.paid for one in looks if one.paid is not None)
     share = sum((one.look.share for one in looks), Fraction(0))
     found = domain.narrowed(dict(zip(domain.loose, looks[-1].parts, strict=True)))
@@ -50,29 +51,32 @@ def find_ranges(rows: ReferenceQueries, domain: Domain, plan: Plan, n_rows: int 
 
 
 def _cell_counts(rows: ReferenceQueries, domain: Domain, plan: Plan) -> NDArray[np.int64]:
-    """How many rows lie in each cell of each feature with a declared range; shape (features, cells). Missing ones lie nowhere.
+    """How many rows lie in each part of a cell, for each feature with a declared range. Missing ones lie nowhere.
 
     They are counted as marginals are, by whatever holds the rows.
     """  # (P11)
-    margins = Margins.of(windows.CELLS, domain.axes)
+    n_parts = windows.CELLS * windows.FINER
+    margins = Margins.of(n_parts, domain.axes)
     exact = rows.counts(margins, plan.n_jobs)
     found = np.zeros(margins.n_cells, np.int64)
     found[exact.ids[:, 1].astype(np.int64)] = exact.counts
-    return np.stack([found[margins.first[j] :][: windows.CELLS] for j in domain.loose])
+    return np.stack([found[margins.first[j] :][:n_parts] for j in domain.loose])
 
 
 class _Looked:
     """A look at the rows: what was chosen, and what it costs."""
 
-    def __init__(self, counts: NDArray[np.int64], look: Look, plan: Plan, source: ByteSource) -> None:
+    def __init__(self, counts: NDArray[np.int64], look: Look, n_rows: int, plan: Plan, source: ByteSource) -> None:
         self.look = look
         self.paid = None if plan.guarantee.epsilon is None else plan.charge_for_look(look)
         # The rate for a unit of weight: a row adds at most ``UNIT`` of them to a window.
         self._rate = None if self.paid is None else self.paid.rate / windows.UNIT
         self._from = windows.eighths() if look.kind is Kind.TEST else windows.windows(look.strength)
         self._n_features = len(counts)
-        held = counts if look.kind is Kind.EACH else counts.sum(axis=0, keepdims=True)
-        self.chosen = [self._choose(one, source) for one in held]
+        held, limit = counts.sum(axis=0, keepdims=True), None
+        if look.kind is Kind.EACH:
+            held, limit = counts, max(math.ceil(n_rows * windows.MOST_ALIKE), 1)
+        self.chosen = [self._choose(windows.by_cell(one, limit), source) for one in held]
 
     def _choose(self, counts: NDArray[np.int64], source: ByteSource) -> int:
         """The number of a window. Without noise nothing is private: the best, and of equals the widest."""  # (P11)
