@@ -31,7 +31,7 @@ NUMBERS = (
 )
 MOST_ROWS, MOST_OUTLIERS, RAREST = 6000, 200, 0.05
 EPSILONS = (1.0, 0.3)
-SPLITS, SEEDS = 3, 3
+SPLITS, SEEDS = 3, 2
 CASES = {
     "1.2": (1.2, 0), "10": (10, 0), "100": (100, 0), "30, middle": (30, 0.5), "own": (None, 0), "own, anywhere": (None, None),
 }  # fmt: skip
@@ -62,6 +62,9 @@ VARIANTS = {
     "GAIN 28": (windows, {"GAIN": 28}),
     "MOST_MISSED 0.5": (windows, {"MOST_MISSED": 0.5}),
     "MOST_MISSED 0.9": (windows, {"MOST_MISSED": 0.9}),
+    "MOST_ALIKE 1": (windows, {"MOST_ALIKE": Fraction(1)}),
+    "MOST_ALIKE 1/4": (windows, {"MOST_ALIKE": Fraction(1, 4)}),
+    "MOST_ALIKE 1/16": (windows, {"MOST_ALIKE": Fraction(1, 16)}),
     "WHOLE 1/10": (windows, {"WHOLE": Fraction(1, 10)}),
     "WHOLE 2/3": (windows, {"WHOLE": Fraction(2, 3)}),
     "TEST_LEVEL 2": (windows, {"TEST_LEVEL": 2}),
