@@ -87,7 +87,7 @@ BUGS = [
         old="permute_and_flip(useful, self._rate, source)",
         new="int(np.argmax(useful))",
         caught_by=f"{RANGES}::test_all_looks_of_a_fit_cost_at_most_what_is_charged_and_not_much_less"
-        "[add-or-remove-one-1-each]",
+        "[3 alike-add-or-remove-one-1-each]",
         seen="Two published PATE-GANs scale by the exact range of the data.",
         source="BorealisAI/private-data-generation#12; vanderschaarlab/mlforhealthlabpub#31",
     ),
