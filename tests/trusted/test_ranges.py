@@ -436,8 +436,10 @@ def test_bounds_that_were_found_without_a_guarantee_void_that_of_a_fit_that_take
             taken = DPMarginals(1, features=bounds).fit(parts[0])
             assert not taken.guarantee_.private
             assert not taken.publishable
-    for made in (Marginals(wide, tight_ranges=True), DPMarginals(np.inf, features=wide, tight_ranges=True)):
-        assert DPMarginals(1, features=made.fit(parts[0]).bounds_).fit(parts[0]).guarantee_.private
+    everywhere = pd.DataFrame(np.random.default_rng(0).uniform(-500, 500, (400, 2)), columns=["a", "b"])
+    left = Marginals(wide).fit(everywhere)
+    assert left.model_.domain.declared is None  # that, too, was decided by the rows
+    assert not DPMarginals(1, features=left.bounds_).fit(parts[0]).guarantee_.private
     for features in (wide, {"a": PrivateBounds(0.1, (-500, 500)), "b": (-500, 500)}):
         paid = DPMarginals(4, features=features, n_rows_hint=400).fit(parts[0])
         assert DPMarginals(1, features=paid.bounds_).fit(parts[0]).guarantee_.private

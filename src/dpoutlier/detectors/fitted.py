@@ -17,7 +17,7 @@ from dpoutlier.model.file import save_model
 from dpoutlier.model.model import Model
 from dpoutlier.model.statement import PrivacyStatement
 from dpoutlier.partitions.grid import Grid
-from dpoutlier.privacy.guarantee import LEAKED, Guarantee
+from dpoutlier.privacy.guarantee import Guarantee
 from dpoutlier.scoring.intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
@@ -169,13 +169,11 @@ class HoldsModel(ScoresPoints):
     def bounds_(self) -> Bounds:
         """The bounds of the fit, as ``features`` takes them; with ``tight_ranges=True``, for fits that are to be merged.
 
-        If they were taken from the reference rows and nothing is guaranteed, they void the guarantee of a fit that takes them.
+        If nothing is guaranteed, they void the guarantee of a fit that takes them: that ranges were left as declared may also
+        have been decided by the reference rows.
         """
         model = self._fitted_model()
-        domain, guarantee = model.domain, model.guarantee
-        chosen = domain.outer is not None or domain.declared is not None
-        leaked = LEAKED in guarantee.voided_by or (chosen and not guarantee.private)
-        return Bounds._as_fitted(domain, leaked=leaked)  # noqa: SLF001 - nobody else needs it
+        return Bounds._as_fitted(model.domain, leaked=not model.guarantee.private)  # noqa: SLF001 - nobody else needs it
 
     @property
     def guarantee_(self) -> Guarantee:

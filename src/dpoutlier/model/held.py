@@ -117,7 +117,7 @@ class _Sums(NamedTuple):
 
 
 def _best(sums: _Sums, total: _Total, noise: float) -> tuple[float, float, float, float, float] | None:
-    """Width, ends, share and least share of the narrowest part that has most of the rows; None if there is none that is narrow."""
+    """The narrowest part with most of the rows: its width, ends, share and least share. None if no part is narrow enough."""
     # Bins beyond so many are looked at in groups.
     groups = np.unique(np.linspace(0, len(sums.rows), min(len(sums.rows), MOST_GROUPS) + 1).astype(np.int64))
     edges = np.array(sums.edges)[groups]
