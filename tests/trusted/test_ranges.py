@@ -201,6 +201,19 @@ def test_that_interval_is_reached(path, most, monkeypatch):
     assert sum(largest(np.nan, np.nan)) == 0
 
 
+def test_how_many_rows_of_one_value_count_is_not_learned_from_them(monkeypatch):
+    """64 rows with four values, each of which counts 8 times. A limit of an eighth of the rows would rise with the next row."""
+    rows = np.repeat([0.1, 0.3, 0.6, 0.9], 16)[:, np.newaxis]
+    for more in (0.1, 0.7):
+        tables = rows, np.append(rows, [[more]], axis=0)
+        make = DPMarginals(10, features=(0, 1), n_rows_hint=64)
+        (before, after) = (looked(make, table, True, monkeypatch)[0] for table in tables)
+        ((one, _),), ((other, _),) = before, after
+        change = np.subtract(other, one)
+        assert change.min() >= 0
+        assert change.max() == (0 if more == 0.1 else windows.UNIT)
+
+
 @settings(max_examples=50)
 @given(st.lists(record, max_size=12))
 def test_cells_are_counted_by_their_definition(rows):
