@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dpoutlier.model.statement import PrivacyStatement as PrivacyStatement
     from dpoutlier.privacy.guarantee import Guarantee as Guarantee
     from dpoutlier.privacy.guarantee import Neighbours as Neighbours
+    from dpoutlier.scoring.false_alarms import FalseAlarms as FalseAlarms
     from dpoutlier.scoring.intervals import CountIntervals as CountIntervals
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "CountIntervals": "dpoutlier.scoring.intervals",
     "Counterfactual": "dpoutlier.explain.explanation",
     "Explanation": "dpoutlier.explain.explanation",
+    "FalseAlarms": "dpoutlier.scoring.false_alarms",
     "FittedDetector": "dpoutlier.detectors.fitted",
     "Guarantee": "dpoutlier.privacy.guarantee",
     "Ledger": "dpoutlier.ledger.ledger",

@@ -82,3 +82,12 @@ def checked_share(**named: Any) -> float:
     if not 0 < found < 1:
         raise parameter_error(name, "a number between 0 and 1, both excluded", value)
     return found
+
+
+def share_below_half(**named: Any) -> float:
+    """A number from 0 and below 1/2."""
+    ((name, value),) = named.items()
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 0 <= value < Fraction(1, 2):
+        raise parameter_error(name, "a number of at least 0 and below 0.5", value)
+    return float(value)

@@ -135,7 +135,9 @@ def test_a_publishable_model_holds_these_fields_only(kind):
     }  # fmt: skip
     assert model.merged is None
     assert set(vars(model.counts)) == {"counts"}
-    assert set(vars(model.score_histogram)) == {"levels", "counts", "noise", "target_fpr", "continuous"}
+    assert set(vars(model.score_histogram)) == {
+        "levels", "counts", "noise", "target_fpr", "continuous", "left_out", "outlier_share",
+    }  # fmt: skip
     assert vars(model.score_histogram.noise).keys() == {"rate"}
     trees = {"n_features", "n_trees", "depth", "subspace", "seed", "axes"}
     bins = {"bins", "axes", "sizes"}

@@ -259,7 +259,7 @@ def test_the_statement_says_who_declared_what_and_how_the_noise_grew():
         "together 1",
     ):
         assert text in page
-    scales = [2 / (0.9 + 0.05), 2 / (0.45 + 0.025)]
+    scales = [2 / 0.8, 2 / 0.4]
     wide = f"{np.hypot(*scales):.6g}"
     assert statement.merged["noise_scale_rows"] == wide
     assert f"a single noise of scale {wide} rows" in page

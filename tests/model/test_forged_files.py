@@ -116,7 +116,7 @@ def both(*changes):
     ("change", "message"),
     [
         (at("detector", value="DPMarginals"), "do not belong together"),
-        (at("scorer", "soft", value=False), "do not match its scorer"),
+        (at("scorer", "soft", value=False), "do not follow from its counts and its scorer"),
         (at("scorer", "soft", value=1), "not a model file"),
         (at("scorer", "floor", value=1), "does not match its noise"),
         (at("scorer", "floor", value=2**60), "not a model file"),
@@ -307,7 +307,7 @@ def test_a_private_number_of_rows_is_checked(tmp_path):
 @pytest.mark.parametrize("levels", [np.linspace(-1, 3, 6), np.arange(6.0)])
 def test_levels_that_are_not_the_scorers_are_refused(saved, tmp_path, levels):
     arrays = {"score_levels": npy(levels), "score_counts": npy(np.zeros(len(levels), np.int64))}
-    with pytest.raises(ModelFileError, match="do not match its scorer"):
+    with pytest.raises(ModelFileError, match="do not follow from its counts and its scorer"):
         load(rewritten(saved, tmp_path / "m.dpo", arrays=arrays))
 
 

@@ -111,7 +111,8 @@ def test_with_a_threshold_nothing_else_shows_either(make, tmp_path_factory, rows
     seen, model = observe(make, rows, frame_of, folder, target_fpr=0.1)
     seen_too, model_too = observe(make, [*rows, more], frame_of, folder, target_fpr=0.1)
     assert seen == seen_too
-    assert model.score_histogram.levels.tolist() == model_too.score_histogram.levels.tolist()
+    for one in (model, model_too):  # where the levels lie follows from what is released
+        assert one.score_histogram.levels.tolist() == one.levels(one.score_histogram.noise).tolist()
 
 
 # Tables of people with levels and missing values -----------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNo
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.statement import PrivacyStatement
+from dpoutlier.scoring.p_values import PValues
 from dpoutlier.tables.rows import Positions
 
 T = TypeVar("T")
@@ -253,6 +254,66 @@ class Client(ScoresPoints):
         """
         return self._retry_on_replaced_model(lambda served: served.predict(X))
 
+    def p_values(self, X: Any) -> NDArray[np.float64]:
+        """For each point, how rarely a normal point scores as high: a conformal p-value.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            The p-values, above 0 and at most 1, as those of a loaded model.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If the server has no p-values for this model.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        DPForest.p_values : What they mean.
+        """
+        return self._retry_on_replaced_model(lambda served: served.p_values(X))
+
+    def alarms(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
+        """Flag points of a batch so that about the share ``fdr`` of the flags at most is false.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+        fdr : float, default=0.1
+            False-discovery rate, above 0 and below 1: the expected share of normal points among the flagged ones.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            True for points that are flagged.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If the server has no p-values for this model.
+        InvalidParameterError
+            If ``fdr`` is not between 0 and 1.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        ServerError
+            If the server refuses the request or cannot be reached.
+
+        See Also
+        --------
+        DPForest.alarms : The procedure, and its limits.
+        """
+        return self._retry_on_replaced_model(lambda served: served.alarms(X, fdr=fdr))
+
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Find points with a value outside the bounds.
 
@@ -442,6 +503,9 @@ class Client(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self._served._threshold()
+
+    def _p_table(self) -> PValues:
+        return self._served._p_table()
 
 
 def _models(connection: Connection) -> list[dict[str, Any]]:

@@ -7,10 +7,13 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from dpoutlier.exceptions import DpoutlierError, ServerError
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain, axis_of
 from dpoutlier.model.statement import PrivacyStatement
+from dpoutlier.scoring.p_values import PValues
 
 RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
 
@@ -40,6 +43,8 @@ class Description:
     threshold: float | None
     target_fpr: float | None
     """The false-positive rate of the fit; None if the model has no histogram of scores."""
+    p_values: PValues | None
+    """The p-value of each bin of scores; None if the model gives none."""
     limits: Limits
     statement: PrivacyStatement
     publishable: bool
@@ -57,6 +62,7 @@ class Description:
                 person=None if content["person"] is None else str(content["person"]),
                 threshold=threshold_of(content["threshold"]),
                 target_fpr=None if content["target_fpr"] is None else float(content["target_fpr"]),
+                p_values=_p_values(content.get("p_values")),
                 limits=Limits(*(min(max(1, int(limits[field.name])), MOST) for field in fields(Limits))),
                 statement=statement_of(content["statement"], str(content["statement_text"])),
                 publishable=content["publishable"] is True,
@@ -83,6 +89,17 @@ def threshold_of(value: Any) -> float | None:
     if isinstance(value, bool) or math.isnan(float(value)):
         raise ValueError
     return float(value)
+
+
+def _p_values(content: dict[str, Any] | None) -> PValues | None:
+    if content is None:
+        return None
+    levels, values = (np.array([float(one) for one in content[name]]) for name in ("levels", "values"))
+    if len(levels) != len(values) or not len(levels) or (np.diff(levels) <= 0).any():
+        raise ValueError
+    if not ((values > 0) & (values <= 1)).all() or not np.isfinite(levels).all():
+        raise ValueError
+    return PValues(levels, values)
 
 
 def _domain(features: list[dict[str, Any]], *, named: bool) -> Domain:

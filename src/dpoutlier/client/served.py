@@ -16,8 +16,9 @@ from dpoutlier.client.connection import ARROW, JSON, Answer, Connection
 from dpoutlier.client.description import Description, threshold_of
 from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.detectors.scores import ScoresPoints
-from dpoutlier.exceptions import ServerError
+from dpoutlier.exceptions import ServerError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
+from dpoutlier.scoring.p_values import PValues
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions, Rows
 
@@ -27,6 +28,7 @@ SHOWN_COLUMNS = 6
 FOR_A_REASON = 4096
 """Most bytes of an explanation for each feature of a point."""
 
+NO_P_VALUES = "They need a fit with target_fpr, and a detector for which they are proved: see docs/alerts.md."
 T = TypeVar("T")
 
 
@@ -159,6 +161,11 @@ class ServedModel(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self._moved
+
+    def _p_table(self) -> PValues:
+        if self.description.p_values is None:
+            raise ThresholdNotSetError("the server has no p-values for this model.", remedy=NO_P_VALUES)
+        return self.description.p_values
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:  # noqa: ARG002
         raise TypeError(f"{self!r} cannot change. Set the threshold of the client.")

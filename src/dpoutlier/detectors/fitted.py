@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpoutlier.detectors.registry import class_named
 from dpoutlier.detectors.scores import ScoresPoints
+from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.explain.contributions import contributions
 from dpoutlier.explain.explanation import Explained, Explanation
 from dpoutlier.explain.nearest_region import nearest_regions
@@ -18,9 +19,11 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.statement import PrivacyStatement
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.privacy.guarantee import Guarantee
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.scoring.intervals import CountIntervals, count_intervals
 from dpoutlier.scoring.log_counts import LogCounts
 from dpoutlier.scoring.nearest_cells import NearestCells, Walks
+from dpoutlier.scoring.p_values import PValues
 from dpoutlier.scoring.threads import thread_count
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions, Rows
@@ -99,6 +102,50 @@ class HoldsModel(ScoresPoints):
         """
         self._check_fitted()
         return self.model_.privacy_statement()
+
+    def false_alarms(self, *, level: float = 0.9) -> FalseAlarms:
+        """How often the threshold flags normal points: an estimate, and an interval.
+
+        The interval accounts for the noise of the release, whose law is known, and for the chance in which rows were there. It has
+        no privacy cost. It speaks of points that are drawn as the reference rows were.
+
+        Parameters
+        ----------
+        level : float, default=0.9
+            How often such an interval contains the true share, above 0 and at most 0.999999.
+
+        Returns
+        -------
+        FalseAlarms
+            ``expected``, ``lower`` and ``upper``; ``trusted`` says whether the threshold can be relied on.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If there is no threshold, or no histogram of scores: fit with ``target_fpr``.
+        InvalidParameterError
+            If ``level`` is out of range.
+
+        See Also
+        --------
+        set_threshold : Set the threshold.
+        dpoutlier.FalseAlarms : The attributes of the result.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpoutlier import DPForest
+        >>> rows = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> detector = DPForest(1, features=(-6, 6), n_rows_hint=20_000, target_fpr=0.05).fit(rows)
+        >>> detector.set_threshold(target_fpr=0.01).false_alarms().upper < 0.02
+        True
+        """
+        self._check_fitted()
+        found = self.model_.false_alarms(level)
+        if found is None:
+            merged = self.model_.merged is not None
+            raise ThresholdNotSetError.no_histogram(merged=merged) if self._threshold() is not None else self._unset()
+        return found
 
     def export_scores(
         self,
@@ -322,6 +369,9 @@ class HoldsModel(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self.model_.threshold
+
+    def _p_table(self) -> PValues:
+        return self.model_.p_values()
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is not None:

@@ -90,6 +90,9 @@ class GridKNN(_GridDetector, ExactDetector):
         narrower. 'auto': True if the cells are given in numbers (``bins``, or ``n_trees`` and ``depth``), else False.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+    outlier_share : float, default=0
+        Declared share of outliers among the reference rows, below 0.5: public, never counted in the rows. The threshold then takes
+        them for the rows with the largest scores.
     n_jobs : int, default=None
         Number of threads. None means 1, and -1 means all cores.
 
@@ -141,6 +144,7 @@ class GridKNN(_GridDetector, ExactDetector):
         exhausted: str = "outlying",
         tight_ranges: Any = "auto",
         target_fpr: float | None = None,
+        outlier_share: float = 0.0,
         n_jobs: int | None = None,
     ) -> None:
         self._keep_arguments(locals())
@@ -217,8 +221,12 @@ class DPGridKNN(_GridDetector, PrivateDetector):
         Expected share of inliers that ``predict`` labels as outliers, above 0 and below 1. The fit then spends
         ``threshold_share`` of epsilon on a private histogram of the scores of the reference rows. None: no threshold, which
         scores do not need.
-    threshold_share : float, default=0.05
-        Share of epsilon for the threshold, above 0 and below 1. Used only with ``target_fpr``.
+    outlier_share : float, default=0
+        Declared share of outliers among the reference rows, below 0.5: public, never counted in the rows. The threshold then takes
+        them for the rows with the largest scores.
+    threshold_share : float or 'auto', default='auto'
+        Share of epsilon for the threshold, above 0 and below 1. 'auto': 0.05 to 0.25 by a rule from ``n_rows_hint``, epsilon and
+        ``target_fpr``; 0.2 without a public number of rows. Used only with ``target_fpr``.
     ledger : Ledger, str or Path, default=None
         Ledger that is charged before any row is read; it refuses a fit that its budget does not cover. Needs ``dataset``.
     dataset : str, default=None
@@ -296,7 +304,8 @@ class DPGridKNN(_GridDetector, PrivateDetector):
         sparse_size: int = 10_000,
         tight_ranges: Any = "auto",
         target_fpr: float | None = None,
-        threshold_share: float = 0.05,
+        outlier_share: float = 0.0,
+        threshold_share: Any = "auto",
         ledger: Any = None,
         dataset: str | None = None,
         n_jobs: int | None = None,

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import checked_share, positive_int, true_or_false
+from dpoutlier._validate import checked_share, positive_int, share_below_half, true_or_false
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.old_names import accept_old_names
 from dpoutlier.exceptions import ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.privacy.guarantee import Guarantee
+from dpoutlier.scoring.p_values import PValues, p_values_of
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Positions
 from dpoutlier.trusted.knn import ReferenceNeighbours
@@ -42,6 +43,9 @@ class KNN(Detector):
         Score with the sum of the distances instead of the last distance.
     target_fpr : float, default=None
         Set the threshold so that about this share of the reference rows lies above it, above 0 and below 1. None: no threshold.
+    outlier_share : float, default=0
+        Declared share of outliers among the reference rows, below 0.5: public, never counted in the rows. The threshold then takes
+        them for the rows with the largest scores.
 
     Attributes
     ----------
@@ -74,6 +78,7 @@ class KNN(Detector):
     k: Any
     weighted: Any
     target_fpr: Any
+    outlier_share: Any
 
     @accept_old_names
     def __init__(
@@ -85,6 +90,7 @@ class KNN(Detector):
         k: int = 10,
         weighted: bool = False,
         target_fpr: float | None = None,
+        outlier_share: float = 0.0,
     ) -> None:
         self._keep_arguments(locals())
 
@@ -132,6 +138,7 @@ class KNN(Detector):
         k = positive_int(k=self.k)
         weighted = true_or_false(weighted=self.weighted)
         fpr = None if self.target_fpr is None else checked_share(target_fpr=self.target_fpr)
+        outlier_share = share_below_half(outlier_share=self.outlier_share)
         declared = self._declared()
         X = self._table(X, declared)
         if convert.is_lazy(X):
@@ -140,7 +147,7 @@ class KNN(Detector):
             )
         domain = self._declared_domain(X, declared)
         self._neighbours = ReferenceNeighbours(X, domain, k, weighted=weighted)
-        self._score_histogram = None if fpr is None else self._neighbours.score_histogram(fpr)
+        self._score_histogram = None if fpr is None else self._neighbours.score_histogram(fpr, outlier_share)
         self._score_threshold = (
             None if self._score_histogram is None or fpr is None else self._score_histogram.threshold(fpr)
         )
@@ -160,6 +167,11 @@ class KNN(Detector):
 
     def _threshold(self) -> float | None:
         return self._score_threshold
+
+    def _p_table(self) -> PValues:
+        if self._score_histogram is None:
+            raise ThresholdNotSetError("fit with target_fpr=0.05 before you ask for p-values.")
+        return p_values_of(self._score_histogram)
 
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None:
         if target_fpr is None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from dpoutlier._validate import checked_share, is_whole, parameter_error
+from dpoutlier._validate import checked_share, is_whole, parameter_error, share_below_half
 from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
@@ -22,7 +22,7 @@ from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.ledger.ledger import Ledger
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import Plan
+from dpoutlier.model.plan import USUAL_SHARE, Plan, share_for_threshold
 from dpoutlier.model.release_id import release_id
 from dpoutlier.partitions.base import Partition
 from dpoutlier.privacy.guarantee import LEAKED, Guarantee, Purpose, as_epsilon
@@ -145,6 +145,7 @@ class PartitionedDetector(HoldsModel, Detector):
         return {
             "features": Bounds._of_domain(model.domain, _share_for_bounds(model), leaked=leaked),
             "target_fpr": None if histogram is None else histogram.target_fpr,
+            "outlier_share": 0.0 if histogram is None else histogram.outlier_share,
             # The parts of a merge share their ranges, whoever has found them.
             "tight_ranges": model.merged is not None or not looked,
         }
@@ -176,6 +177,7 @@ class PartitionedDetector(HoldsModel, Detector):
         return None if self.target_fpr is None else checked_share(target_fpr=self.target_fpr)
 
     target_fpr: Any
+    outlier_share: Any
     tight_ranges: Any
 
 
@@ -201,6 +203,7 @@ class ExactDetector(PartitionedDetector):
             tight_ranges=self._tight(),
             n_rows_hint="estimate" if self._needs_rows() else None,  # at no price, and exact: nothing here is private
             target_fpr=self._target_fpr(),
+            outlier_share=share_below_half(outlier_share=self.outlier_share),
             n_jobs=thread_count(self.n_jobs),
         )
 
@@ -241,7 +244,8 @@ class PrivateDetector(PartitionedDetector):
                 "tight_ranges=False needs n_rows_hint, a public guess of the number of rows, or 'estimate' to spend 5 % of epsilon "
                 "on it."
             )
-        return n_rows_hint if self._needs_rows() else None  # nothing would use it, so no epsilon goes to it
+        used = self._needs_rows() or (self.target_fpr is not None and n_rows_hint != "estimate")
+        return n_rows_hint if used else None  # nothing would use it, so no epsilon goes to it
 
     def _given_n_rows_hint(self) -> int | Literal["estimate"] | None:
         if self.n_rows_hint is None or self.n_rows_hint == "estimate":
@@ -254,6 +258,16 @@ class PrivateDetector(PartitionedDetector):
                 "Never pass the true number: the model would contain it.",
             )
         return int(self.n_rows_hint)
+
+    def _threshold_share(self, guarantee: Guarantee) -> Fraction:
+        if not isinstance(self.threshold_share, str):
+            return Fraction(repr(checked_share(threshold_share=self.threshold_share)))
+        if self.threshold_share != "auto":
+            raise parameter_error("threshold_share", "'auto' or a number between 0 and 1", self.threshold_share)
+        target, n_rows = self._target_fpr(), self._given_n_rows_hint()
+        if target is None or guarantee.epsilon is None or not isinstance(n_rows, int):
+            return USUAL_SHARE
+        return share_for_threshold(n_rows, float(guarantee.epsilon / guarantee.sensitivity().l1), target)
 
     def _ledger(self) -> Ledger | None:
         if (self.ledger is None) != (self.dataset is None):
@@ -304,18 +318,20 @@ class PrivateDetector(PartitionedDetector):
     def _plan(self, domain: Domain, bounds_share: float | None) -> Plan:
         if self.unsafe_seed is not None and not is_whole(self.unsafe_seed):
             raise parameter_error("unsafe_seed", "a whole number or None", self.unsafe_seed)
+        guarantee = self._guarantee()
         return Plan(
             detector=type(self).__name__,
             domain=domain,
             make_partition=self._partition_maker(domain.axes),
             scorer=self._make_scorer(),
-            guarantee=self._guarantee(),
+            guarantee=guarantee,
             bounds_share=Fraction(repr(bounds_share or 0)),
             tight_ranges=self._tight(),
             **self._count_choices(),
             n_rows_hint=self._checked_n_rows_hint(),
             target_fpr=self._target_fpr(),
-            threshold_share=Fraction(repr(checked_share(threshold_share=self.threshold_share))),
+            outlier_share=share_below_half(outlier_share=self.outlier_share),
+            threshold_share=self._threshold_share(guarantee),
             unsafe_seed=self.unsafe_seed,
             n_jobs=thread_count(self.n_jobs),
             reserve=self._reserve(),
@@ -337,5 +353,5 @@ class PrivateDetector(PartitionedDetector):
             "n_rows_hint": "estimate" if Purpose.ROW_COUNT in paid else model.n_rows_hint,
             "threshold_share": float(paid[Purpose.THRESHOLD] / sum(paid.values()))
             if Purpose.THRESHOLD in paid
-            else 0.05,
+            else "auto",
         }

@@ -11,9 +11,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpoutlier._validate import parameter_error
+from dpoutlier._validate import checked_share, parameter_error
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
+from dpoutlier.scoring.p_values import PValues, benjamini_hochberg
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions
 
@@ -28,8 +29,9 @@ class ScoresPoints(ABC):
 
     n_features_in_: int
 
-    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold`` and ``_only_scoring``, and ``_fitted_model``
-    # where there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no others.
+    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold``, ``_p_table`` and ``_only_scoring``, and
+    # ``_fitted_model`` where there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no
+    # others.
 
     @abstractmethod
     def _fitted_domain(self) -> Domain:
@@ -43,6 +45,10 @@ class ScoresPoints(ABC):
 
     @abstractmethod
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
+
+    @abstractmethod
+    def _p_table(self) -> PValues:
+        """The p-value of each bin of scores."""
 
     def _only_scoring(self) -> ScoresPoints:
         """An object that scores as this one does now, and holds only what scoring needs."""
@@ -285,6 +291,106 @@ class ScoresPoints(ABC):
         """
         return labels_of(self.outlier_scores(X), self.offset_)
 
+    def p_values(self, X: Any) -> NDArray[np.float64]:
+        r"""For each point, how rarely a normal point scores as high: a conformal p-value.
+
+        If a point is drawn as the reference rows were (exchangeable with them), :math:`P(p \le a) \le a` for every a. The noise of
+        the release is accounted for, so p-values are never too small, and the smallest possible one is limited by the number of
+        rows times epsilon. A point from another time, place or device need not be drawn alike: then a small p-value says that it
+        differs, and no more. Free of privacy cost, like scores.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+
+        Returns
+        -------
+        ndarray of shape (n_points,)
+            The p-values, above 0 and at most 1.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If the model has no histogram of scores, because it was fitted without ``target_fpr`` or is a merge.
+        InvalidParameterError
+            If p-values have no proof for the model: grids with ``weighted=True`` or ``distance="point"``, files of older versions,
+            and ranges that were taken from the rows without noise.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
+        See Also
+        --------
+        alarms : Flag points of a batch at a false-discovery rate.
+
+        References
+        ----------
+        .. [1] V. Vovk, A. Gammerman and G. Shafer, "Algorithmic learning in a random world", Springer, 2005.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpoutlier import DPForest
+        >>> rows = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> detector = DPForest(1, features=(-6, 6), n_rows_hint=20_000, target_fpr=0.05).fit(rows)
+        >>> usual, outlying = detector.p_values([[0, 0, 0], [5, -5, 5]])
+        >>> bool(usual > 0.2), bool(outlying < 0.01)
+        (True, True)
+        """
+        self._check_fitted()
+        table = self._p_table()
+        return table.of(self.outlier_scores(X))
+
+    def alarms(self, X: Any, *, fdr: float = 0.1) -> NDArray[np.bool_]:
+        """Flag points of a batch so that about the share ``fdr`` of the flags at most is false.
+
+        Benjamini and Hochberg's procedure on ``p_values``. A point's flag depends on the batch that it is in. If few points are
+        outliers, or the reference rows are few, no p-value may be small enough to flag anything.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``.
+        fdr : float, default=0.1
+            False-discovery rate, above 0 and below 1: the expected share of normal points among the flagged ones.
+
+        Returns
+        -------
+        ndarray of bool of shape (n_points,)
+            True for points that are flagged.
+
+        Raises
+        ------
+        ThresholdNotSetError
+            If the model has no histogram of scores, because it was fitted without ``target_fpr`` or is a merge.
+        InvalidParameterError
+            If ``fdr`` is not between 0 and 1, or if p-values have no proof for the model: see ``p_values``.
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+
+        See Also
+        --------
+        p_values : The p-values themselves.
+        predict : Labels by the threshold, which do not depend on the batch.
+
+        References
+        ----------
+        .. [1] Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate", JRSS B 57, 1995.
+        .. [2] S. Bates, E. Candes, L. Lei, Y. Romano and M. Sesia, "Testing for outliers with conformal p-values", Annals of
+           Statistics 51, 2023.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpoutlier import DPForest
+        >>> rows = np.random.default_rng(0).normal(size=(20_000, 3))
+        >>> detector = DPForest(1, features=(-6, 6), n_rows_hint=20_000, target_fpr=0.05).fit(rows)
+        >>> detector.alarms([[0, 0, 0], [0, 1, 0], [5, -5, 5]], fdr=0.1).tolist()
+        [False, False, True]
+        """
+        checked_share(fdr=fdr)
+        return benjamini_hochberg(self.p_values(X), fdr)
+
     def outside_bounds(self, X: Any) -> NDArray[np.bool_]:
         """Find points with a value outside the bounds.
 
@@ -361,12 +467,15 @@ class ScoresPoints(ABC):
         self._check_fitted()
         threshold = self._threshold()
         if threshold is None:
-            raise ThresholdNotSetError(
-                "no threshold is set, so points cannot be predicted. Scores do not need a threshold.",
-                remedy="Fit with target_fpr=0.05 to estimate one with a part of epsilon, or call set_threshold(score=...).",
-                code="no-threshold",
-            )
+            raise self._unset()
         return 0.0 - threshold
+
+    def _unset(self) -> ThresholdNotSetError:
+        return ThresholdNotSetError(
+            "no threshold is set, so points cannot be predicted. Scores do not need a threshold.",
+            remedy="Fit with target_fpr=0.05 to estimate one with a part of epsilon, or call set_threshold(score=...).",
+            code="no-threshold",
+        )
 
     def _usable_names(self) -> list[str]:
         """For tab completion: there is no ``offset_`` without a threshold."""

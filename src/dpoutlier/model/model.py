@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier.counts.base import NoisyCounts
-from dpoutlier.exceptions import ThresholdNotSetError
+from dpoutlier.exceptions import InvalidParameterError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.merged import Merged
 from dpoutlier.model.statement import PrivacyStatement, privacy_statement
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.partitions.base import Partition
-from dpoutlier.privacy.guarantee import Charge, Guarantee, Purpose
+from dpoutlier.privacy.guarantee import LEAKED, Charge, Guarantee, Purpose
 from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
-from dpoutlier.scoring.threshold import ScoreHistogram
+from dpoutlier.scoring.false_alarms import FalseAlarms, false_alarms
+from dpoutlier.scoring.p_values import PValues, p_values_of
+from dpoutlier.scoring.threshold import ScoreHistogram, n_levels, rarest
 from dpoutlier.tables.rows import Positions
+
+USUAL_ROWS = 5000
+"""Levels of thresholds are laid for so many rows where no public number is given."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,13 +72,55 @@ class Model:
     def outlier_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
         return self.scorer.outlier_scores(positions, self.partition, self.counts, n_jobs)
 
+    def own_scores(self, positions: Positions, n_jobs: int = 1) -> NDArray[np.float64]:
+        """Scores of reference rows, each as if it were not among them."""
+        return self.scorer.own_scores(positions, self.partition, self.counts, n_jobs)
+
     def with_threshold(self, score: float) -> Model:
         return replace(self, threshold=float(score))
 
     def with_target_fpr(self, target_fpr: float) -> Model:
+        return self.with_threshold(self._histogram.threshold(target_fpr))
+
+    @property
+    def _histogram(self) -> ScoreHistogram:
         if self.merged is not None or self.score_histogram is None:
             raise ThresholdNotSetError.no_histogram(merged=self.merged is not None)
-        return self.with_threshold(self.score_histogram.threshold(target_fpr))
+        return self.score_histogram
+
+    def levels(self, noise: Noise | None) -> NDArray[np.float64]:
+        """Where scores are expected, for a histogram with this noise: from what is released and public, and from no row."""
+        n_rows = USUAL_ROWS if self.n_rows_hint is None else self.n_rows_hint
+        x = math.inf if noise is None else float(n_rows * noise.rate)
+        return self.scorer.levels(self.partition, self.counts, n_levels(x), rarest(x))
+
+    def false_alarms(self, level: Any = 0.9) -> FalseAlarms | None:
+        """What the threshold does. None without one, or without a histogram in which each row was left out of its own score."""
+        histogram = self.score_histogram
+        if self.threshold is None or self.merged is not None or histogram is None or not histogram.left_out:
+            return None
+        return false_alarms(histogram, self.threshold, level)
+
+    def p_values(self) -> PValues:
+        """The p-value of each bin of scores, or an error that says why there are none."""
+        histogram, problem, remedy = self._histogram, "", "Fit again, with target_fpr."
+        if not histogram.left_out:
+            problem = "its histogram of scores was made by an older dpoutlier, which scored each row as one of the reference rows"
+        elif not self.scorer.falls:
+            problem = "scores of this kind can rise when a row is added, and p-values are proved for others only"
+            remedy = "Use DPForest, DPMarginals, or DPGridKNN without weighted=True and distance='point'."
+        elif LEAKED in self.guarantee.voided_by or (self.guarantee.epsilon is None and self._found_by_rows):
+            problem = "its ranges were taken from the reference rows without noise"
+            remedy = "Declare ranges, and give tight_ranges=True."
+        if problem:
+            raise InvalidParameterError(f"the model gives no p-values: {problem}.", remedy=remedy)
+        chosen = sum((charge.epsilon for charge in self.charges if charge.purpose.is_choice), Fraction(0))
+        return p_values_of(histogram, math.exp(chosen))
+
+    @property
+    def _found_by_rows(self) -> bool:
+        """Whether ranges follow the rows."""
+        return self.domain.declared is not None or bool(self.domain.estimated)
 
     def privacy_statement(self) -> PrivacyStatement:
         return privacy_statement(self)

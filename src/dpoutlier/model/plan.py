@@ -19,6 +19,8 @@ from dpoutlier.privacy.receipt import Receipt
 from dpoutlier.scoring.base import Scorer
 
 ROW_COUNT_SHARE = Fraction(1, 20)
+USUAL_SHARE, LEAST_SHARE, MOST_SHARE = Fraction(1, 5), Fraction(1, 20), Fraction(1, 4)
+"""Of epsilon, for a threshold: where no number of rows is public; where rows abound; where they are just enough."""
 QUANTILES = 2
 """Chosen for each feature with private bounds."""
 
@@ -32,6 +34,22 @@ def charge_for(purpose: Purpose, cost: Cost, sensitivity: Sensitivity) -> Charge
     """The charge for noise of this cost, or for a choice, which gets no noise."""
     make = PermuteAndFlip.costing if purpose.is_choice else noise_costing
     return Charge(purpose, cost.epsilon, sensitivity, make(cost, sensitivity))
+
+
+def share_for_threshold(n_rows: int | None, epsilon_per_row: float, target_fpr: float) -> Fraction:
+    """Share of epsilon for a threshold, from public numbers alone.
+
+    With x = rows times epsilon times the target over 5 %: a quarter from 400 to 10,000, and less where x is so small that no share
+    would do, or so large that less is enough. docs/alerts.md has the measurements.
+
+    >>> [float(share_for_threshold(n, 1.0, 0.05)) for n in (100, 1000, 10_000, 1_000_000)]
+    [0.1, 0.25, 0.25, 0.05]
+    """
+    if n_rows is None:
+        return USUAL_SHARE
+    x = max(n_rows * epsilon_per_row * target_fpr / 0.05, 1e-9)
+    share = min(max(x / 1600, 0.1), float(MOST_SHARE)) * min(1.0, math.sqrt(10_000 / x))
+    return max(Fraction(round(1000 * share), 1000), LEAST_SHARE)
 
 
 @dataclass(frozen=True)
@@ -53,6 +71,8 @@ class Plan:
     """Sparse counts: largest expected number of empty cells that pass."""
     n_rows_hint: int | Literal["estimate"] | None = None
     target_fpr: float | None = None
+    outlier_share: float = 0.0
+    """Declared share of outliers among the reference rows."""
     threshold_share: Fraction = Fraction(1, 20)
     unsafe_seed: int | None = None
     n_jobs: int = 1
@@ -68,11 +88,10 @@ class Plan:
             shares = f"threshold_share={float(self.threshold_share)} and the share of PrivateBounds={float(self.bounds_share)}"
             raise InvalidParameterError(f"{shares} leave nothing of epsilon for the counts: use smaller ones.")
         if self.guarantee.epsilon is not None:  # shares that are too small are refused here, before any row is read
-            sensitivity = self.guarantee.sensitivity()
             if self.n_rows_hint == "estimate":
-                charge_for(Purpose.ROW_COUNT, self.part(ROW_COUNT_SHARE), sensitivity)
+                self.charge_for_row_count()
             if self.target_fpr is not None:
-                charge_for(Purpose.THRESHOLD, self.part(self.threshold_share), sensitivity)
+                self.charge_for_threshold()
             self.charge_for_bounds()
 
     def reserved(self) -> Receipt | None:
@@ -83,6 +102,18 @@ class Plan:
         """What a share of the guarantee may cost."""
         assert self.guarantee.epsilon is not None
         return cost_of_part(self.guarantee, self.guarantee.epsilon * share)
+
+    def charge_for_one_bin(self, purpose: Purpose, share: Fraction) -> Charge | None:
+        """For a short vector in which a row counts once. None if there is nothing to charge."""
+        if self.guarantee.epsilon is None:
+            return None
+        return charge_for(purpose, self.part(share), self.guarantee.sensitivity())
+
+    def charge_for_threshold(self) -> Charge | None:
+        return self.charge_for_one_bin(Purpose.THRESHOLD, self.threshold_share)
+
+    def charge_for_row_count(self) -> Charge | None:
+        return self.charge_for_one_bin(Purpose.ROW_COUNT, ROW_COUNT_SHARE)
 
     def charge_for_bounds(self) -> Charge | None:
         """A row counts in two quantiles of each feature with private bounds. None if there is nothing to charge."""

@@ -20,9 +20,12 @@ class Scorer(Protocol):
     def name(self) -> str:
         """The word for it in files."""
 
+    def continuous(self, partition: Partition) -> bool:
+        """Whether scores lie anywhere between the levels of thresholds, so that a threshold may too."""
+
     @property
-    def continuous(self) -> bool:
-        """Whether scores lie anywhere between the levels of thresholds."""
+    def falls(self) -> bool:
+        """Whether no score ever rises when a row is added, wherever it is. Then p-values have a proof."""
 
     def suits(self, partition: Partition) -> bool:
         """Whether it can score by the counts of such a partition."""
@@ -35,7 +38,15 @@ class Scorer(Protocol):
     ) -> NDArray[np.float64]:
         """Larger means more outlying."""
 
-    def levels(self, partition: Partition) -> NDArray[np.float64]:
-        """Ascending public scores at which a threshold may lie."""
+    def own_scores(
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """Scores of reference rows, each as if it were not among them: as a point that the counts do not know."""
+
+    def levels(self, partition: Partition, counts: NoisyCounts, n: int, rarest: float) -> NDArray[np.float64]:
+        """About ``n`` ascending scores at which a threshold may lie, where scores are expected by the released counts.
+
+        ``rarest`` is the smallest share of rows that they are laid for.
+        """
 
     def to_json(self) -> dict[str, Any]: ...

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -19,7 +18,7 @@ from dpoutlier.kernels.logarithms import log_terms
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS
 from dpoutlier.scoring.threads import in_chunks
-from dpoutlier.scoring.threshold import geometric_levels
+from dpoutlier.scoring.threshold import ladder
 from dpoutlier.tables.rows import Positions
 
 UNIT = 2**16
@@ -28,8 +27,11 @@ TERM_UNIT = 2**32
 """Logarithms are whole numbers of 1 / TERM_UNIT, so that sums of them are the same in any order and on every machine."""
 BEND = 8
 """A soft logarithm is log(1 + BEND f / max(q, f)) with f the floor: it levels off at BEND floors, twice the scale of the noise."""
-N_LEVELS = 48
-"""Number of levels of thresholds. They are few, since each costs noise."""
+COMMON = 0.9
+"""Levels of thresholds begin where the score of about this share of the rows lies above."""
+FEW_FEATURES = 2
+ROUNDED = 2.0**-26
+"""Rounded logarithms can make a score rise by less than this when a row is added."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class LogCounts:
     """
 
     name: ClassVar[str] = "log-counts"
-    continuous: ClassVar[bool] = True
+    falls: ClassVar[bool] = True
 
     soft: bool = False
     floor: int = UNIT // 2
@@ -61,6 +63,10 @@ class LogCounts:
     def __post_init__(self) -> None:
         true_or_false(soft=self.soft)
         positive_int(2**52, floor=self.floor)
+
+    def continuous(self, partition: Partition) -> bool:
+        """Marginals and forests of few features have few cells, and many rows with the same score."""
+        return self.soft and partition.n_features > FEW_FEATURES
 
     def suits(self, partition: Partition) -> bool:
         return partition.n_cells <= MAX_MEMBER_CELLS and bool(partition.members)
@@ -71,21 +77,26 @@ class LogCounts:
         scale = 0 if rate is None else int(UNIT / (part * rate))
         return LogCounts(self.soft, max(scale, UNIT // part))
 
-    def terms(self, partition: Partition, counts: NoisyCounts) -> NDArray[np.int64]:
-        """The logarithm of each cell's count, in units of 1 / TERM_UNIT: computed once for these counts and cached."""
-        known = _terms.get(counts)
-        if known is None or known[0] != self or known[1] != partition:
-            terms = self._terms_of(partition, all_counts(counts, partition.n_cells))
-            known = _terms[counts] = (self, partition, terms)
-        return known[2]
+    def terms(self, partition: Partition, counts: NoisyCounts, less: int = 0) -> NDArray[np.int64]:
+        """The logarithm of each cell's count, in units of 1 / TERM_UNIT: computed once for these counts and cached.
 
-    def _terms_of(self, partition: Partition, noisy: NDArray[np.int64]) -> NDArray[np.int64]:
-        terms = self.logarithms(noisy, 1)
+        ``less`` rows are taken from the cell, and from every sum that it is in.
+        """
+        known = _terms.setdefault(counts, {})
+        found = known.get((self, partition, less))
+        if found is None:
+            found = known[self, partition, less] = self._terms_of(
+                partition, all_counts(counts, partition.n_cells), less
+            )
+        return found
+
+    def _terms_of(self, partition: Partition, noisy: NDArray[np.int64], less: int) -> NDArray[np.int64]:
+        terms = self.logarithms(noisy - less, 1)
         for cells, shape, sums_over in _sums(partition) if self.soft else ():
             counts, out = noisy[cells].reshape(shape), terms[cells].reshape(shape)
             for axes in sums_over:
                 sums = counts.sum(axis=axes, keepdims=True)
-                logarithms = self.logarithms(sums.reshape(-1), counts.size // sums.size)
+                logarithms = self.logarithms(sums.reshape(-1) - less, counts.size // sums.size)
                 out += logarithms.reshape(sums.shape) // (2 * len(sums_over))
         return terms
 
@@ -102,8 +113,17 @@ class LogCounts:
     def outlier_scores(
         self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
     ) -> NDArray[np.float64]:
+        return self._means(positions, partition, self.terms(partition, counts), n_jobs)
+
+    def own_scores(
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        return self._means(positions, partition, self.terms(partition, counts, less=1), n_jobs) + ROUNDED
+
+    def _means(
+        self, positions: Positions, partition: Partition, terms: NDArray[np.int64], n_jobs: int
+    ) -> NDArray[np.float64]:
         totals = np.zeros(len(positions), np.int64)
-        terms = self.terms(partition, counts)
 
         def start() -> Callable[[slice], None]:
             return lambda part: partition.add_terms(positions[part], terms, totals[part])
@@ -111,17 +131,24 @@ class LogCounts:
         in_chunks(len(positions), n_jobs, start)
         return 0.0 - totals / (partition.cells_per_row * TERM_UNIT)
 
-    def levels(self, partition: Partition) -> NDArray[np.float64]:
-        """Down from the score of a point in empty cells only, the largest; close together where outliers score."""
-        empty = lru_cache(lambda merged: int(self.logarithms(np.zeros(1, np.int64), merged)[0]))
-        total = partition.cells_per_row * empty(1)
-        for _, shape, sums_over in _sums(partition) if self.soft else ():
-            merged = (math.prod(shape[at] for at in axes) for axes in sums_over)
-            total += sum(empty(cells) // (2 * len(sums_over)) for cells in merged)
-        highest = 0.0 - total / (partition.cells_per_row * TERM_UNIT)
-        if self.soft:
-            return geometric_levels(highest, octaves=20, n=N_LEVELS)
-        return np.asarray(highest - np.linspace(16.0, 0.0, N_LEVELS))
+    def levels(self, partition: Partition, counts: NoisyCounts, n: int, rarest: float) -> NDArray[np.float64]:
+        """A ladder over where rows score by the released counts, and the largest possible score.
+
+        Each member alone says which share of the rows lies in cells of which term. How members go together is not released; the
+        ladder is laid as if the rows that are rare in one were rare in all, which is wide enough.
+        """
+        terms, noisy = -self.terms(partition, counts), all_counts(counts, partition.n_cells)
+        rows = np.maximum(noisy, 0)
+        lower = upper = highest = 0
+        for member in partition.members:
+            own, order = terms[member.cells], np.argsort(-terms[member.cells], kind="stable")
+            above = rows[member.cells][order].cumsum()
+            at = np.searchsorted(above, [COMMON * above[-1], rarest * above[-1]]).clip(max=len(own) - 1)
+            lower, upper = lower + int(own[order[at[0]]]), upper + int(own[order[at[1]]])
+            highest += int(own.max())
+        unit = partition.cells_per_row * TERM_UNIT
+        found = ladder(lower / unit, upper / unit, n - 1)
+        return np.append(found, max(highest / unit, math.nextafter(found[-1], math.inf)))
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "soft": self.soft, "floor": self.floor}
@@ -136,4 +163,4 @@ def _sums(partition: Partition) -> list[tuple[slice, tuple[int, ...], tuple[tupl
     return [(member.cells, member.shape, member.sums) for member in partition.members]
 
 
-_terms: WeakKeyDictionary[Any, tuple[LogCounts, Partition, NDArray[np.int64]]] = WeakKeyDictionary()
+_terms: WeakKeyDictionary[Any, dict[tuple[LogCounts, Partition, int], NDArray[np.int64]]] = WeakKeyDictionary()

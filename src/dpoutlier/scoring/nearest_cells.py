@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpoutlier._validate import one_of, optional_at_least, parameter_error, positive_int, true_or_false
-from dpoutlier.counts.base import STREAM, NoisyCounts, kernel_table
+from dpoutlier.counts.base import STREAM, NoisyCounts, kernel_table, noisy_counts
+from dpoutlier.counts.sparse import SparseCounts
 from dpoutlier.kernels.last_cell import find_last_cell, new_cost_table
 from dpoutlier.kernels.ranks import new_ranks
 from dpoutlier.kernels.walk import CAPPED, GATHERED, Rule, new_buffers, new_results, walk_points
@@ -22,7 +23,7 @@ from dpoutlier.noise.laplace_table import DIGITS
 from dpoutlier.partitions.base import CellIds, Partition
 from dpoutlier.partitions.grid import Grid
 from dpoutlier.scoring.threads import MAX_CHUNK, in_chunks
-from dpoutlier.scoring.threshold import MAX_LEVELS, geometric_levels
+from dpoutlier.scoring.threshold import ladder
 from dpoutlier.tables.rows import Positions
 
 NO_LIMIT = 2**40
@@ -80,7 +81,6 @@ class NearestCells:
     """
 
     name: ClassVar[str] = "nearest-cells"
-    continuous: ClassVar[bool] = False
 
     k: int = 10
     weighted: bool = False
@@ -101,6 +101,15 @@ class NearestCells:
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
+
+    def continuous(self, partition: Partition) -> bool:  # noqa: ARG002 - it is the same for all grids
+        """From cell to cell there are few distances."""
+        return self.distance == "point" and not self.weighted
+
+    @property
+    def falls(self) -> bool:
+        """More rows end a walk sooner, and the cells of a walk lie farther and farther from home. From a point they do not."""
+        return not self.weighted and self.distance == "cell"
 
     def suits(self, partition: Partition) -> bool:
         return isinstance(partition, Grid)
@@ -155,16 +164,35 @@ class NearestCells:
         in_chunks(len(positions), n_jobs, start, most=_most_points(partition))
         return scores
 
-    def levels(self, partition: Partition) -> NDArray[np.float64]:
-        """Public levels: for basic scores of cells the distances that a cell can have, else a ladder of equal ratios."""
+    def own_scores(
+        self, positions: Positions, partition: Partition, counts: NoisyCounts, n_jobs: int = 1
+    ) -> NDArray[np.float64]:
+        """A walk begins at home. Without the row itself home gives one row less, so the walk needs one more."""
+        if not isinstance(counts, SparseCounts):
+            return replace(self, k=min(self.k + 1, MAX_K)).outlier_scores(positions, partition, counts, n_jobs)
+        scores = np.empty(len(positions))
+        for first in range(0, len(scores), MAX_POSITIONS):
+            block = positions[first : first + MAX_POSITIONS]
+            home = noisy_counts(counts, partition.cells(block)[:, 0])
+            lost = np.where(home > counts.tau, 1, home)  # at the threshold, the cell is not listed without the row
+            for n in np.unique(lost).tolist():
+                own, same = replace(self, k=min(self.k + n, MAX_K)), np.flatnonzero(lost == n)
+                scores[first + same] = own.outlier_scores(block[same], partition, counts, n_jobs)
+        return scores
+
+    def levels(self, partition: Partition, counts: NoisyCounts, n: int, rarest: float) -> NDArray[np.float64]:  # noqa: ARG002 - not every grid's counts are released
+        """Basic scores of cells: the distances that a cell can have. Else a ladder up to the scores of the farthest cells."""
         assert isinstance(partition, Grid)
         diameter = float(partition.n_features)
-        if self.weighted:  # the last cell counts in full, so there is no largest score
-            return np.append(geometric_levels(diameter * self.k * 2.0**16, octaves=26), np.inf)
-        if self.distance == "point":
-            return geometric_levels(diameter)
-        distances = partition.distances(self.max_depth, most=MAX_LEVELS - 1) / partition.unit
-        return distances if distances[-1] == diameter else np.append(distances, diameter)
+        distances = partition.distances(self.max_depth, most=n - 1) / partition.unit
+        if self.distance == "cell" and not self.weighted:
+            return distances if distances[-1] == diameter else np.append(distances, diameter)
+        farthest = min(float(distances[-1]) + diameter / (2 * min(partition.bins)), diameter)
+        found = ladder(0.0, farthest * (self.k if self.weighted else 1), n - 2)
+        if not self.weighted:
+            return found if farthest == diameter else np.append(found, diameter)
+        # The last cell counts in full, so there is no largest score.
+        return np.append(found, [diameter * self.k, np.inf] if farthest < diameter else [np.inf])
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, **asdict(self)}

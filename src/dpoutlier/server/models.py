@@ -19,14 +19,14 @@ from dpoutlier.detectors.constant_time import with_constant_time_counts
 from dpoutlier.detectors.fitted import FittedDetector
 from dpoutlier.detectors.frames import batch_scorer
 from dpoutlier.detectors.load import read_model
-from dpoutlier.exceptions import InvalidParameterError, SecretError
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, SecretError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.release_id import release_of
 from dpoutlier.server.csv_points import csv_points
-from dpoutlier.server.schemas import Feature, Infinite, Limits, ModelDetail, ModelSummary
+from dpoutlier.server.schemas import FalseAlarms, Feature, Infinite, Limits, ModelDetail, ModelSummary, PValues
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
@@ -155,6 +155,8 @@ class LoadedModel:
             named=self.domain.names is not None,
             features=[_feature(self.domain, j) for j in range(self.domain.n_features)],
             person=self.person,
+            false_alarms=_false_alarms(self.model),
+            p_values=_p_values(self.model),
             limits=Limits(rows=settings.max_rows, bytes=settings.max_bytes, explain_rows=settings.explain_rows),
             statement=statement.to_dict(),
             statement_text=str(statement),
@@ -174,6 +176,23 @@ def _feature(domain: Domain, j: int) -> Feature:
         other=None if category is None else category.other,
         missing=domain.has_missing_cell(j),
     )
+
+
+def _false_alarms(model: Model) -> FalseAlarms | None:
+    found = model.false_alarms()
+    if found is None:
+        return None
+    return FalseAlarms(
+        expected=found.expected, lower=found.lower, upper=found.upper, level=found.level, trusted=found.trusted
+    )
+
+
+def _p_values(model: Model) -> PValues | None:
+    try:
+        found = model.p_values()
+    except DpoutlierError:
+        return None
+    return PValues(levels=found.levels.tolist(), values=found.values.tolist())
 
 
 def _middle_row(domain: Domain) -> list[Any]:

@@ -67,12 +67,34 @@ class Limits(Schema):
     explain_rows: int
 
 
+class FalseAlarms(Schema):
+    """The share of normal points that the model's own threshold flags, with an interval."""
+
+    expected: float
+    lower: float
+    upper: float
+    level: float
+    trusted: bool
+    """Whether the interval is at most twice as wide as the expected share."""
+
+
+class PValues(Schema):
+    """The p-value of each bin of scores: a score above levels[i - 1] and up to levels[i] has values[i]; above all, the last one."""
+
+    levels: list[float]
+    values: list[float]
+
+
 class ModelDetail(ModelSummary):
     """A model with its features and its privacy statement."""
 
     named: bool
     features: list[Feature]
     person: str | None
+    false_alarms: FalseAlarms | None
+    """null without a threshold, or without a histogram of scores."""
+    p_values: PValues | None
+    """null where the model gives none."""
     limits: Limits
     statement: dict[str, Any]
     statement_text: str

@@ -15,7 +15,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.features.domain import Domain
 from dpoutlier.model import looks
 from dpoutlier.model.model import Model
-from dpoutlier.model.plan import ROW_COUNT_SHARE, Plan, charge_for
+from dpoutlier.model.plan import Plan, charge_for
 from dpoutlier.noise.laplace import DiscreteLaplace
 from dpoutlier.noise.sources import ByteSource, byte_source
 from dpoutlier.partitions.base import Partition
@@ -125,19 +125,15 @@ def _release_counts(
     return release_keyed(exact, noise, source), paid
 
 
-def _release_small(
-    exact: NDArray[np.int64], purpose: Purpose, share: Fraction, plan: Plan, source: ByteSource
-) -> tuple[NDArray[np.int64], Charge | None]:
-    """Release a short vector in which a row counts once. No charge where nothing is private."""  # (P6)
-    if plan.guarantee.epsilon is None:
-        return exact, None
-    paid = charge_for(purpose, plan.part(share), plan.guarantee.sensitivity())
-    return release_vector(exact, paid.noise, source), paid
+def _release_small(exact: NDArray[np.int64], paid: Charge | None, source: ByteSource) -> NDArray[np.int64]:
+    """Release a short vector in which a row counts once. Exact where nothing is private."""  # (P6)
+    return exact if paid is None else release_vector(exact, paid.noise, source)
 
 
 def _estimate_row_count(rows: ReferenceQueries, plan: Plan, source: ByteSource) -> tuple[int, Charge | None]:
     exact = np.array([rows.number_of_rows()], np.int64)
-    noisy, paid = _release_small(exact, Purpose.ROW_COUNT, ROW_COUNT_SHARE, plan, source)
+    paid = plan.charge_for_row_count()
+    noisy = _release_small(exact, paid, source)
     return max(int(noisy[0]), 1), paid
 
 
@@ -156,10 +152,18 @@ def _choose_bounds(rows: ReferenceQueries, plan: Plan, source: ByteSource) -> tu
 def _release_threshold(rows: ReferenceQueries, model: Model, plan: Plan, source: ByteSource) -> Model:
     """Histogram of the rows' scores under the model as released: a row counts in one bin, whatever the detector."""
     assert plan.target_fpr is not None
-    levels = model.scorer.levels(model.partition)
-    exact = rows.score_counts(model, levels, plan.n_jobs)
-    noisy, paid = _release_small(exact, Purpose.THRESHOLD, plan.threshold_share, plan, source)
+    paid = plan.charge_for_threshold()
     noise = None if paid is None else paid.noise
-    histogram = ScoreHistogram(levels, noisy, noise, plan.target_fpr, continuous=model.scorer.continuous)
+    levels = model.levels(noise)
+    exact = rows.score_counts(model, levels, plan.n_jobs)
+    histogram = ScoreHistogram(
+        levels,
+        _release_small(exact, paid, source),
+        noise,
+        plan.target_fpr,
+        continuous=model.scorer.continuous(model.partition),
+        left_out=True,
+        outlier_share=plan.outlier_share,
+    )
     charges = model.charges if paid is None else (*model.charges, paid)
     return replace(model, charges=charges, score_histogram=histogram).with_target_fpr(plan.target_fpr)

@@ -50,11 +50,13 @@ class ReferenceNeighbours:
         """Distance to the k-th nearest row, or the sum over the k nearest. Rows that do not exist lie at the diameter."""
         return self._scores(embedded(positions[:], self.domain.axes), len(positions), self._n_rows)
 
-    def score_histogram(self, target_fpr: float) -> ScoreHistogram:
+    def score_histogram(self, target_fpr: float, outlier_share: float) -> ScoreHistogram:
         """Scores of the rows themselves, each without itself as a neighbour: exact, since nothing here is private."""
         scores = self._scores(None, self._n_rows, self._n_rows - 1)
         levels, counts = np.unique(scores if len(scores) else [0.0], return_counts=True)
-        return ScoreHistogram(levels, counts.astype(np.int64), None, target_fpr)
+        return ScoreHistogram(
+            levels, counts.astype(np.int64), None, target_fpr, left_out=True, outlier_share=outlier_share
+        )
 
     def _scores(self, points: NDArray[np.float64] | None, n_points: int, n_others: int) -> NDArray[np.float64]:
         """Scores of ``points``, or of the rows themselves (None). Each has ``n_others`` possible neighbours."""

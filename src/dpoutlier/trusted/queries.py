@@ -31,7 +31,7 @@ class ReferenceQueries(Protocol):
         """How many rows lie between candidate bounds, for some features and their outer ranges."""
 
     def score_counts(self, model: Model, levels: NDArray[np.float64], n_jobs: int) -> NDArray[np.int64]:
-        """How many rows have a score in each bin between ``levels``."""
+        """How many rows have a score in each bin between ``levels``, each scored as if it were not among the rows."""
 
 
 class StreamedReference:
@@ -58,5 +58,5 @@ class StreamedReference:
     def score_counts(self, model: Model, levels: NDArray[np.float64], n_jobs: int) -> NDArray[np.int64]:
         found = np.zeros(len(levels), np.int64)
         for block in self._reference:
-            found += np.bincount(bin_of(model.outlier_scores(block, n_jobs), levels), minlength=len(levels))
+            found += np.bincount(bin_of(model.own_scores(block, n_jobs), levels), minlength=len(levels))
         return found

@@ -26,6 +26,7 @@ def check_model(model: Model) -> None:
     """No part of a model may claim more privacy than another part has."""
     _check_kind(model)
     check_charges(model)
+    _check_levels(model)
 
 
 def check_stated(model: Model, statement: dict[str, Any], publishable: object) -> None:
@@ -58,9 +59,15 @@ def _check_kind(model: Model) -> None:
     epsilon, histogram = model.guarantee.epsilon, model.score_histogram
     if epsilon is not None:
         check_epsilon(epsilon)
-    if histogram is not None:
-        levels = model.scorer.levels(model.partition)
-        if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
-            raise ModelFileError("the score levels of the model file do not match its scorer.")
-        if model.threshold is None or too_large(histogram.counts, MAX_COUNT):
-            raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
+    if histogram is not None and (model.threshold is None or too_large(histogram.counts, MAX_COUNT)):
+        raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
+
+
+def _check_levels(model: Model) -> None:
+    """Where the levels of a threshold lie follows from what was released."""
+    histogram = model.score_histogram
+    if histogram is None or not histogram.left_out:
+        return
+    levels = model.levels(histogram.noise)
+    if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
+        raise ModelFileError("the score levels of the model file do not follow from its counts and its scorer.")

@@ -37,7 +37,7 @@ def model_of(content: dict[str, Any], arrays: Arrays) -> Model:
         guarantee=guarantee,
         charges=_charges(content["charges"], guarantee),
         n_rows_hint=None if content["n_hint"] is None else positive_int(n_rows_hint=content["n_hint"]),
-        score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous),
+        score_histogram=_score_histogram(content["score_histogram"], arrays, continuous=scorer.continuous(partition)),
         threshold=threshold,
         merged=_merged(content["merged"], guarantee) if "merged" in content else None,
         receipt=_receipt(content),
@@ -100,7 +100,9 @@ def _score_histogram(content: dict[str, Any] | None, arrays: Arrays, *, continuo
     if not len(levels) or np.isnan(levels).any() or not np.isfinite(levels[:-1]).all() or (np.diff(levels) <= 0).any():
         raise ModelFileError("the score levels of the model file are not in order.")
     noise = None if content.get("rate", 0) is None else cast(Noise, mechanism_from_json(content, "threshold"))
-    return ScoreHistogram(levels, counts, noise, content["target_fpr"], continuous=continuous)
+    left_out = content.get("own_row") == "left out"
+    more = {"continuous": continuous, "left_out": left_out, "outlier_share": content.get("outlier_share", 0.0)}
+    return ScoreHistogram(levels, counts, noise, content["target_fpr"], **more)
 
 
 def content_of(model: Model) -> dict[str, Any]:
