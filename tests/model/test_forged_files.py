@@ -116,7 +116,7 @@ def both(*changes):
     ("change", "message"),
     [
         (at("detector", value="DPMarginals"), "do not belong together"),
-        (at("scorer", "soft", value=False), "do not follow from its counts and its scorer"),
+        (at("scorer", "soft", value=False), "does not match its noise"),
         (at("scorer", "soft", value=1), "not a model file"),
         (at("scorer", "floor", value=1), "does not match its noise"),
         (at("scorer", "floor", value=2**60), "not a model file"),

@@ -143,7 +143,7 @@ def test_the_highest_level_is_the_score_of_empty_cells(floor, soft):
     empty = ExactCounts(cell_ids([]), np.empty(0, np.int64))
     (score,) = scorer.outlier_scores(np.zeros((1, 3), np.uint32), trees, empty)
     levels = scorer.levels(trees, empty, 20, 0.02)
-    assert levels[-1] == pytest.approx(score, abs=2e-6)  # a ladder of no height is given one
+    assert levels[-1] == pytest.approx(score, abs=1e-4)  # a ladder of no height is given one
     assert (np.diff(levels) > 0).all()
 
 

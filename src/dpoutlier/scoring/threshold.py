@@ -92,8 +92,9 @@ class ScoreHistogram:
     def threshold(self, target_fpr: float) -> float:
         """The score that this share of the normal rows lies above; ties count as inliers.
 
-        Outliers among the rows, as far as declared, count as lying above it. Continuous scores: a place between two levels, as if logarithms of shares fell in straight lines. Others: the level whose share is the nearest as a ratio, but never more
-        than ``TOO_MANY`` times what is wanted. Where the noise swamps even the number of all rows, no score is outlying.
+        Outliers among the rows, as far as declared, count as lying above it. Continuous scores: a place between two levels, as if
+        logarithms of shares fell in straight lines. Others: the level whose share is the nearest as a ratio, but never more than
+        ``TOO_MANY`` times what is wanted. Where the noise swamps even the number of all rows, no score is outlying.
         """
         checked_share(target_fpr=target_fpr)
         if self.swamped:
