@@ -4,12 +4,9 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpoutlier.counts.base import all_counts
-from dpoutlier.features.lattice import POSITIONS
-from dpoutlier.partitions.grid import Grid
-from dpoutlier.partitions.members import CutAxis, Digit, EvenAxis, Member, strides_of
+from dpoutlier.model.by_feature import Sums, edges_of, members_of
 from dpoutlier.privacy.guarantee import Purpose
 
 if TYPE_CHECKING:
@@ -42,7 +39,7 @@ def held_parts(model: "Model") -> dict[int, Held]:
         model.merged is not None and any(one.purpose.is_choice for one in model.charges)
     ):
         return {}
-    counts, members = all_counts(model.counts, model.partition.n_cells), _members(model)
+    counts, members = all_counts(model.counts, model.partition.n_cells), members_of(model)
     noise = sum(law.variance for law in model.noise_laws)
     # Noise has the tail of a Laplace law: only cells that hardly any noise explains are counted, so that most of it is left out.
     sure = np.where(counts >= math.sqrt(noise / 2) * math.log(len(counts) / BY_CHANCE), counts, 0)
@@ -53,29 +50,17 @@ def held_parts(model: "Model") -> dict[int, Held]:
     declared = {j for j in model.domain.loose if model.domain.declared_range(j) is None}
     found: dict[int, tuple[float, Held]] = {}
     for member in members:
-        own = sure[member.cells].reshape(member.shape)
+        own = sure[member.cells]
         for axis in member.axes:
             if axis.feature not in declared:
                 continue
-            best = _best(_Sums.of(member, axis, own), total, noise)
+            best = _best(edges_of(axis), Sums.of(member, axis, own, own > 0), total, noise)
             if best is not None and best[0] < found.get(axis.feature, (math.inf,))[0]:
                 width, first, last, share, least = best
                 low, high = model.domain.lower[axis.feature], model.domain.upper[axis.feature]
                 ends = low + (high - low) * first, low + (high - low) * last
                 found[axis.feature] = width, Held(*ends, share, least)
     return {j: one for j, (_, one) in sorted(found.items())}
-
-
-def _members(model: "Model") -> tuple[Member, ...]:
-    grid = model.partition
-    if not isinstance(grid, Grid):
-        return grid.members
-    kinds = grid.axes or (None,) * len(grid.bins)
-    axes = tuple(
-        EvenAxis(j, bins, bool(kind and kind.missing))
-        for j, (bins, kind) in enumerate(zip(grid.bins, kinds, strict=True))
-    )
-    return (Member(axes, tuple(Digit(axis.feature, axis.size) for axis in axes)),)
 
 
 class _Total(NamedTuple):
@@ -92,36 +77,15 @@ def _total(model: "Model", by_counts: _Total) -> _Total:
     return _Total(float(model.n_rows_hint or 0), paid[0]) if known else by_counts
 
 
-class _Sums(NamedTuple):
-    """Noisy rows between the edges of one feature, in one member, and the number of cells that they are the sum of."""
-
-    edges: list[float]
-    """Between 0 and 1."""
-    rows: NDArray[np.int64]
-    cells: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, member: Member, axis: CutAxis | EvenAxis, counts: NDArray[np.int64]) -> "_Sums":
-        digits = member.digits_of(axis.feature)
-        others = tuple(at for at in range(len(member.digits)) if at not in digits)
-        rows, cells, strides = counts.sum(axis=others), (counts > 0).sum(axis=others), strides_of(member.shape)
-        if isinstance(axis, EvenAxis):
-            places: list[tuple[int, ...]] = [(i,) for i in range(axis.bins)]
-            edges = [i / axis.bins for i in range(axis.bins + 1)]
-        else:
-            places = [
-                tuple(add // strides[at] % member.shape[at] for at in digits) for add in axis.adds[: len(axis.cuts) + 1]
-            ]
-            edges = [0.0, *(cut / POSITIONS for cut in axis.cuts), 1.0]
-        return cls(edges, np.array([rows[place] for place in places]), np.array([cells[place] for place in places]))
-
-
-def _best(sums: _Sums, total: _Total, noise: float) -> tuple[float, float, float, float, float] | None:
+def _best(
+    ends: list[float], sums: Sums, total: _Total, noise: float
+) -> tuple[float, float, float, float, float] | None:
     """The narrowest part with most of the rows: its width, ends, share and least share. None if no part is narrow enough."""
     # Bins beyond so many are looked at in groups.
-    groups = np.unique(np.linspace(0, len(sums.rows), min(len(sums.rows), MOST_GROUPS) + 1).astype(np.int64))
-    edges = np.array(sums.edges)[groups]
-    rows, cells = (np.concatenate([[0], np.cumsum(own)])[groups] for own in (sums.rows, sums.cells))
+    n = len(ends) - 1
+    groups = np.unique(np.linspace(0, n, min(n, MOST_GROUPS) + 1).astype(np.int64))
+    edges = np.array(ends)[groups]
+    rows, cells = (np.concatenate([[0], np.cumsum(own[:n])])[groups] for own in (sums.rows, sums.cells))
     first, last = np.triu_indices(len(edges), 1)
     width, share = edges[last] - edges[first], (rows[last] - rows[first]) / total.rows
     least = share - ERRORS * np.sqrt((cells[last] - cells[first]) * noise + share**2 * total.variance) / total.rows
@@ -129,5 +93,10 @@ def _best(sums: _Sums, total: _Total, noise: float) -> tuple[float, float, float
     if not len(usable):
         return None
     at = usable[np.argmin(width[usable])]
-    ends = float(edges[first[at]]), float(edges[last[at]])
-    return float(width[at]), *ends, min(float(share[at]), 1.0), float(least[at])
+    return (
+        float(width[at]),
+        float(edges[first[at]]),
+        float(edges[last[at]]),
+        min(float(share[at]), 1.0),
+        float(least[at]),
+    )
