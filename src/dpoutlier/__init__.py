@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpoutlier.features.category import Category as Category
     from dpoutlier.features.private_bounds import PrivateBounds as PrivateBounds
     from dpoutlier.ledger.ledger import Ledger as Ledger
+    from dpoutlier.model.drift import Drift as Drift
     from dpoutlier.model.statement import PrivacyStatement as PrivacyStatement
     from dpoutlier.privacy.guarantee import Guarantee as Guarantee
     from dpoutlier.privacy.guarantee import Neighbours as Neighbours
@@ -45,6 +46,7 @@ _HOMES = {
     "Client": "dpoutlier.client.client",
     "CountIntervals": "dpoutlier.scoring.intervals",
     "Counterfactual": "dpoutlier.explain.explanation",
+    "Drift": "dpoutlier.model.drift",
     "Explanation": "dpoutlier.explain.explanation",
     "FalseAlarms": "dpoutlier.scoring.false_alarms",
     "FittedDetector": "dpoutlier.detectors.fitted",

@@ -14,6 +14,7 @@ from dpoutlier.explain.explanation import Explained, Explanation
 from dpoutlier.explain.nearest_region import nearest_regions
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
+from dpoutlier.model.drift import Drift, drift_of
 from dpoutlier.model.file import save_model
 from dpoutlier.model.model import Model
 from dpoutlier.model.statement import PrivacyStatement
@@ -146,6 +147,53 @@ class HoldsModel(ScoresPoints):
             merged = self.model_.merged is not None
             raise ThresholdNotSetError.no_histogram(merged=merged) if self._threshold() is not None else self._unset()
         return found
+
+    def drift(self, X: Any, *, checks_per_month: int = 30) -> Drift:
+        """Compare points with the released counts: do they still come from where the reference rows came from?
+
+        It has no privacy cost. For each feature, and for scores if the fit had a ``target_fpr``, shares of points are compared with
+        noisy shares of reference rows. Noise and chance are accounted for: on points that are drawn as the reference rows were, all
+        checks of a month together say "drifted" with a probability of at most 1 %. Small drifts need many points to be seen.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n_points, n_features)
+            Points, as for ``outlier_scores``: for example all of a day.
+        checks_per_month : int, default=30
+            Number of such checks in a month. The 1 % is divided over them.
+
+        Returns
+        -------
+        Drift
+            ``drifted``, and for each feature that does not fit, in what. ``print`` shows it.
+
+        Raises
+        ------
+        PointsError
+            If the points do not fit the model: see ``outlier_scores``.
+        InvalidParameterError
+            If ``checks_per_month`` is not a whole number from 1 to 100,000, or if the model has nothing to compare points with:
+            keyed or sparse counts without a histogram of scores.
+
+        See Also
+        --------
+        dpoutlier.Drift : The attributes of the result.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpoutlier import DPForest
+        >>> rng = np.random.default_rng(0)
+        >>> detector = DPForest(1, features=(-6, 6), n_rows_hint=20_000).fit(rng.normal(size=(20_000, 3)))
+        >>> detector.drift(rng.normal(1, 1, size=(2_000, 3))).drifted
+        True
+        """
+        model = self._fitted_model()
+
+        def compared(positions: Positions) -> Drift:
+            return drift_of(model, positions, self._outlier_scores(positions), checks_per_month)
+
+        return self._of_points(X, compared)
 
     def export_scores(
         self,

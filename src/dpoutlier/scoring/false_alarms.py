@@ -72,7 +72,7 @@ class FalseAlarms:
     @property
     def trusted(self) -> bool:
         """Whether the interval is at most twice as wide as the expected share. If not, do not rely on the threshold."""
-        return self.upper - self.lower <= WIDE * self.expected and self.expected > 0
+        return 0 < self.expected and self.upper - self.lower <= WIDE * self.expected
 
     def __str__(self) -> str:
         part = f"{_percent(self.lower)} to {_percent(self.upper)} (at {_percent(self.level)} confidence)"
@@ -104,7 +104,7 @@ def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9) 
     if before == after or not histogram.continuous or at == 0 or not np.isfinite(levels[at]):
         share, lower, upper = before[0], after[1], before[2]
     else:
-        part = (threshold - levels[at - 1]) / (levels[at] - levels[at - 1])
+        part = float((threshold - levels[at - 1]) / (levels[at] - levels[at - 1]))
         share, lower, upper = (_between(x, y, part) for x, y in zip(before, after, strict=True))
         bent = (before[0] - after[0]) * part * (1 - part) / BENT
         lower = max(share - math.hypot(share - lower, bent), 0.0) if after[1] > 0 else 0.0

@@ -137,7 +137,8 @@ class LogCounts:
         Each member alone says which share of the rows lies in cells of which term. How members go together is not released; the
         ladder is laid as if the rows that are rare in one were rare in all, which is wide enough.
         """
-        terms, noisy = -self.terms(partition, counts), all_counts(counts, partition.n_cells)
+        # Rows are scored without themselves. Many may have the score at which the ladder begins: it lies just above it.
+        terms, noisy = -self.terms(partition, counts, less=1), all_counts(counts, partition.n_cells)
         rows = np.maximum(noisy, 0)
         lower = upper = highest = 0
         for member in partition.members:
@@ -147,8 +148,8 @@ class LogCounts:
             lower, upper = lower + int(own[order[at[0]]]), upper + int(own[order[at[1]]])
             highest += int(own.max())
         unit = partition.cells_per_row * TERM_UNIT
-        found = ladder(lower / unit, upper / unit, n - 1)
-        return np.append(found, max(highest / unit, math.nextafter(found[-1], math.inf)))
+        found = ladder(lower / unit, upper / unit, n - 1) + 2 * ROUNDED
+        return np.append(found, max(highest / unit + 2 * ROUNDED, math.nextafter(found[-1], math.inf)))
 
     def to_json(self) -> dict[str, Any]:
         return {"name": self.name, "soft": self.soft, "floor": self.floor}

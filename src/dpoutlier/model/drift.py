@@ -1,0 +1,252 @@
+r"""Do points still come from where the reference rows came from? A comparison with released counts, at no price.
+
+Each of K comparisons is of one share: of points, and of reference rows, that lie below some place of a feature or score above a
+level. A check may raise a false alarm with a probability of :math:`\alpha`: one percent, over the checks of a month. Of it, four
+equal parts, over all K and both sides: the noise on the rows there, the noise on all rows, and the chance in which rows were there
+leave their intervals; and, if the shares are the same, more or fewer points lie there than the ends of these intervals permit.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier._validate import positive_int
+from dpoutlier.counts.base import all_counts
+from dpoutlier.exceptions import InvalidParameterError
+from dpoutlier.model.by_feature import Sums, edges_of, members_of
+from dpoutlier.noise.summed import SummedNoise
+from dpoutlier.privacy.guarantee import Purpose
+
+if TYPE_CHECKING:
+    from dpoutlier.model.model import Model
+    from dpoutlier.noise.mechanism import Noise
+    from dpoutlier.tables.rows import Positions
+
+A_MONTH = 0.01
+"""Chance of a false alarm in a month, of all checks together."""
+MAX_CHECKS = 100_000
+SCORE = "score"
+MOST_PLACES, MOST_LEVELS = 8, 16
+"""Comparisons of one feature, and of scores."""
+PARTS = 4
+"""Parts of the chance of a false alarm."""
+
+
+class Shift(NamedTuple):
+    """A share of points that does not fit the released counts."""
+
+    what: str
+    """A feature, or 'score'."""
+    where: str
+    points: float
+    """Share of the points there."""
+    lower: float
+    """What the share of reference rows there is at least."""
+    upper: float
+    """What the share of reference rows there is at most."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether points have drifted away from the reference rows, by the released counts.
+
+    The method ``drift`` of a fitted detector returns it. It reads released counts and the points, and has no privacy cost.
+
+    Attributes
+    ----------
+    drifted : bool
+        Whether any share of points does not fit. On points that are drawn as the reference rows were, all checks of a month
+        together say so with a probability of at most 1 %.
+    shifts : tuple
+        For scores and for each feature, if it does not fit: ``what``, ``where``, the share of ``points`` there, and between which
+        ends, ``lower`` and ``upper``, that of the reference rows lies.
+    n_points : int
+        Number of points.
+    n_compared : int
+        Number of shares that were compared.
+    checks_per_month : int
+        Number of such checks in a month, over which the 1 % is divided.
+
+    See Also
+    --------
+    DPForest.drift : Compute it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpoutlier import DPForest
+    >>> rng = np.random.default_rng(0)
+    >>> detector = DPForest(1, features=(-6, 6), n_rows_hint=20_000).fit(rng.normal(size=(20_000, 3)))
+    >>> detector.drift(rng.normal(size=(2_000, 3))).drifted
+    False
+    >>> [shift.what for shift in detector.drift(rng.normal([0, 1, 0], size=(2_000, 3))).shifts]
+    ['feature 1']
+    """
+
+    drifted: bool
+    shifts: tuple[Shift, ...]
+    n_points: int
+    n_compared: int
+    checks_per_month: int
+
+    def __str__(self) -> str:
+        if not self.n_compared:
+            return "nothing could be compared"
+        head = f"{self.n_points:,} points, {self.n_compared} shares compared"
+        if not self.drifted:
+            return f"no drift seen: {head}"
+        lines = [
+            f"  {one.what}: {100 * one.points:.3g} % of the points {one.where}, and {100 * one.lower:.3g} to "
+            f"{100 * one.upper:.3g} % of the reference rows"
+            for one in self.shifts
+        ]
+        return "\n".join([f"DRIFT: {head}", *lines])
+
+
+class _Share(NamedTuple):
+    """One share to be compared."""
+
+    what: str
+    where: str
+    points: int
+    rows: int
+    """Noisy."""
+    draws: int
+    """Of noise on them."""
+    total: _Count
+    laws: tuple[Noise, ...]
+
+
+class _Count(NamedTuple):
+    """A noisy number of all rows."""
+
+    rows: int
+    laws: tuple[Noise, ...]
+    draws: int
+
+    def half_width(self, level: Fraction) -> int:
+        return SummedNoise(self.laws, self.draws).half_width(level)
+
+
+def drift_of(model: Model, positions: Positions, scores: NDArray[np.float64], checks_per_month: Any = 30) -> Drift:
+    """Compare points, and their scores, with what was released."""
+    checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
+    shares = [*_of_scores(model, scores), *_of_features(model, positions)]
+    if not shares:
+        raise InvalidParameterError(
+            "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no histogram "
+            "of scores.",
+            remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
+        )
+    n = len(scores)
+    part = A_MONTH / checks / PARTS / (2 * len(shares))
+    found: dict[str, tuple[float, Shift]] = {}
+    for share in shares if n else ():
+        odd, shift = _compared(share, n, part)
+        if odd < min(part, found.get(share.what, (math.inf,))[0]):
+            found[share.what] = odd, shift
+    shifts = tuple(shift for _, shift in found.values())
+    return Drift(bool(shifts), shifts, n, len(shares), checks)
+
+
+def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
+    """How odd the points are, if their share is between the ends of that of the rows; and both."""
+    from scipy.stats import beta, binom  # noqa: PLC0415 - slow to import, and only needed here
+
+    level = 1 - Fraction(part)
+    around, of_all = SummedNoise(share.laws, share.draws).half_width(level), share.total.half_width(level)
+    fewest, most = max(share.total.rows - of_all, 0), max(share.total.rows + of_all, 0)
+    low, high = max(share.rows - around, 0), max(share.rows + around, 0)
+    lower = float(beta.ppf(part, low, most - low + 1)) if 0 < low <= most else float(low > most)
+    upper = float(beta.ppf(1 - part, high + 1, fewest - high)) if high < fewest else 1.0
+    lower = min(lower, upper)
+    odd = min(float(binom.sf(share.points - 1, n, upper)), float(binom.cdf(share.points, n, lower)))
+    return odd, Shift(share.what, share.where, share.points / n, lower, upper)
+
+
+def _of_scores(model: Model, scores: NDArray[np.float64]) -> list[_Share]:
+    histogram = model.score_histogram
+    if histogram is None or not histogram.left_out or model.merged is not None:
+        return []
+    laws = () if histogram.noise is None else (histogram.noise,)
+    n_bins = len(histogram.counts)
+    total = _Count(histogram.rows, laws, n_bins)
+    above = histogram.rows - histogram.counts.cumsum()
+    return [
+        _Share(
+            SCORE,
+            f"score above {histogram.levels[at]:.4g}",
+            int((scores > histogram.levels[at]).sum()),
+            int(above[at]),
+            n_bins - 1 - at,
+            total,
+            laws,
+        )
+        for at in _spread(n_bins - 1, MOST_LEVELS)
+    ]
+
+
+def _of_features(model: Model, positions: Positions) -> list[_Share]:
+    if model.counts.kind not in {"dense", "exact"} or not _countable(model):
+        return []
+    partition, laws = model.partition, model.noise_laws
+    noisy, own = all_counts(model.counts, partition.n_cells), np.zeros(partition.n_cells, np.int64)
+    partition.tally(positions[:], own)
+    seen: set[int] = set()
+    found = []
+    for member in members_of(model):
+        n_cells = member.n_cells
+        total = _best_total(model, _Count(int(noisy[member.cells].sum()), laws, n_cells))
+        for axis in member.axes:
+            if axis.feature in seen:
+                continue
+            seen.add(axis.feature)
+            rows, points = (Sums.of(member, axis, counts[member.cells]) for counts in (noisy, own))
+            sums = zip(rows.rows.cumsum(), points.rows.cumsum(), rows.cells.cumsum(), strict=True)
+            below = list(sums)
+            for at in _spread(len(below) - 1, MOST_PLACES):
+                there, points_there, draws = below[at]
+                label, where = _place(model, axis, at)
+                found.append(_Share(label, where, int(points_there), int(there), int(draws), total, laws))
+    return found
+
+
+def _countable(model: Model) -> bool:
+    from dpoutlier.counts.dense import MAX_DENSE_CELLS  # noqa: PLC0415
+
+    return model.partition.n_cells <= MAX_DENSE_CELLS
+
+
+def _best_total(model: Model, by_counts: _Count) -> _Count:
+    """The number of all rows with the least noise of those that were released."""
+    known = [by_counts]
+    if model.merged is None:
+        histogram = model.score_histogram
+        if histogram is not None and histogram.noise is not None:
+            known.append(_Count(histogram.rows, (histogram.noise,), len(histogram.counts)))
+        paid = [charge.noise for charge in model.charges if charge.purpose == Purpose.ROW_COUNT]
+        if len(paid) == 1 and model.n_rows_hint is not None and model.n_rows_hint > 1:
+            known.append(_Count(model.n_rows_hint, (paid[0],), 1))
+    return min(known, key=lambda one: sum(law.variance for law in one.laws) * one.draws)
+
+
+def _place(model: Model, axis: Any, at: int) -> tuple[str, str]:
+    """The name of a feature, and words for all of its cells up to one."""
+    domain, j = model.domain, axis.feature
+    label = domain.names[j] if domain.names is not None else f"feature {j}"
+    ends = edges_of(axis)
+    if domain.category(j) is not None or at + 1 >= len(ends):
+        return label, f"have one of {at + 1} levels"
+    place = domain.lower[j] + (domain.upper[j] - domain.lower[j]) * ends[at + 1]
+    return label, f"are below {place:.4g}"
+
+
+def _spread(n: int, most: int) -> list[int]:
+    """At most so many of 0 .. n - 1, evenly."""
+    return sorted({int(at) for at in np.linspace(0, n - 1, min(n, most))}) if n > 0 else []
