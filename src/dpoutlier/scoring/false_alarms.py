@@ -72,7 +72,7 @@ class FalseAlarms:
     @property
     def trusted(self) -> bool:
         """Whether the interval is at most twice as wide as the expected share. If not, do not rely on the threshold."""
-        return 0 < self.expected and self.upper - self.lower <= WIDE * self.expected
+        return self.expected > 0 and self.upper - self.lower <= WIDE * self.expected
 
     def __str__(self) -> str:
         part = f"{_percent(self.lower)} to {_percent(self.upper)} (at {_percent(self.level)} confidence)"
