@@ -20,6 +20,7 @@ __all__ = [
     "SecretError",
     "ServerError",
     "ThresholdNotSetError",
+    "ThresholdWarning",
     "TooManyCellsError",
     "UnsafeWarning",
 ]
@@ -199,6 +200,10 @@ class LargeEpsilonWarning(UserWarning):
 
 class RepeatedFitWarning(UserWarning):
     """A process has fitted a second time, and no ledger adds up the cost."""
+
+
+class ThresholdWarning(UserWarning):
+    """A fit has made a threshold that cannot be trusted."""
 
 
 class ColumnNamesWarning(UserWarning):

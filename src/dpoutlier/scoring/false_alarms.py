@@ -74,6 +74,17 @@ class FalseAlarms:
         """Whether the interval is at most twice as wide as the expected share. If not, do not rely on the threshold."""
         return self.expected > 0 and self.upper - self.lower <= WIDE * self.expected
 
+    def to_dict(self) -> dict[str, float | bool]:
+        """Give the shares as data.
+
+        Returns
+        -------
+        dict
+            ``expected``, ``lower``, ``upper``, ``level`` and ``trusted``.
+        """
+        shares = {name: float(getattr(self, name)) for name in ("expected", "lower", "upper", "level")}
+        return {**shares, "trusted": self.trusted}
+
     def __str__(self) -> str:
         part = f"{_percent(self.lower)} to {_percent(self.upper)} (at {_percent(self.level)} confidence)"
         if self.expected == 0 and self.upper == 0:

@@ -182,9 +182,7 @@ def _false_alarms(model: Model) -> FalseAlarms | None:
     found = model.false_alarms()
     if found is None:
         return None
-    return FalseAlarms(
-        expected=found.expected, lower=found.lower, upper=found.upper, level=found.level, trusted=found.trusted
-    )
+    return FalseAlarms.model_validate(found.to_dict())
 
 
 def _p_values(model: Model) -> PValues | None:
