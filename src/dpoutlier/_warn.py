@@ -48,7 +48,7 @@ def warn_threshold(stacklevel: int) -> None:
     if _protected.get():
         warnings.warn(
             "the threshold cannot be trusted: the share of normal points that it flags may lie far from target_fpr. false_alarms() "
-            "says between which ends. More rows, a larger epsilon or a larger threshold_share would help; scores do not depend on it, "
+            "says between which ends. More rows, more epsilon or a larger threshold_share would help; scores do not depend on it, "
             "and set_threshold(score=...) sets another.",
             ThresholdWarning,
             stacklevel=stacklevel + 1,

@@ -4,7 +4,7 @@ import textwrap
 from typing import Any
 
 UNTRUSTED = (
-    "THE THRESHOLD CANNOT BE TRUSTED: of normal points it may flag {range}. Scores do not depend on it. More rows, a larger epsilon "
+    "THE THRESHOLD CANNOT BE TRUSTED: of normal points it may flag {range}. Scores do not depend on it. More rows, more epsilon "
     "or a larger share of it for the threshold would help."
 )
 
