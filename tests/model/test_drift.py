@@ -77,6 +77,12 @@ def test_a_file_and_a_merge_compare_too(tmp_path):
         assert model.drift(rows_of(2000, 3, (1, 0, 0))).drifted
 
 
+def test_parts_are_added_up():
+    detector, points = MADE["forest with a threshold"].fit(rows_of(N, 1)), rows_of(3000, 2, (0, 1, 0))
+    whole = detector.drift(points)
+    assert detector.drift(iter([points[:1000], points[1000:]])) == whole
+
+
 def test_no_points_are_no_drift_and_few_are_none_either():
     detector = MADE["marginals"].fit(rows_of(N, 1))
     for n in (0, 1):

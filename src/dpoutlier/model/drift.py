@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import positive_int
 from dpoutlier.counts.base import all_counts
+from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.by_feature import Sums, edges_of, members_of
 from dpoutlier.noise.summed import SummedNoise
 from dpoutlier.privacy.guarantee import Purpose
+from dpoutlier.scoring.threshold import bin_of
 
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
@@ -95,9 +97,17 @@ class Drift:
     n_compared: int
     checks_per_month: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give the comparison as data.
+
+        Returns
+        -------
+        dict
+            The attributes by name, in types that JSON has.
+        """
+        return {**vars(self), "shifts": [one._asdict() for one in self.shifts]}
+
     def __str__(self) -> str:
-        if not self.n_compared:
-            return "nothing could be compared"
         head = f"{self.n_points:,} points, {self.n_compared} shares compared"
         if not self.drifted:
             return f"no drift seen: {head}"
@@ -107,6 +117,48 @@ class Drift:
             for one in self.shifts
         ]
         return "\n".join([f"DRIFT: {head}", *lines])
+
+
+class Seen:
+    """Points that were scored, as numbers in cells and in bins of scores: all that a comparison needs of them."""
+
+    def __init__(self, model: Model, *, scores_only: bool = False) -> None:
+        self.model, self.n = model, 0
+        histogram = model.score_histogram
+        usable = histogram is not None and histogram.left_out and model.merged is None
+        self.histogram = histogram if usable else None
+        self.bins = np.zeros(len(self.histogram.levels) if self.histogram is not None else 0, np.int64)
+        countable = model.partition.n_cells <= MAX_DENSE_CELLS and model.counts.kind in {"dense", "exact"}
+        self.cells = np.zeros(model.partition.n_cells if countable and not scores_only else 0, np.int64)
+        if not len(self.bins) and not len(self.cells):
+            raise InvalidParameterError(
+                "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no "
+                "histogram of scores.",
+                remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
+            )
+
+    def add(self, scores: NDArray[np.float64], positions: Positions | None = None) -> None:
+        """Count some more points. A point without a score (NaN) is left out."""
+        known = ~np.isnan(scores)
+        self.n += int(known.sum())
+        if self.histogram is not None:
+            found = bin_of(scores[known], self.histogram.levels)
+            self.bins += np.bincount(found, minlength=len(self.bins))
+        if len(self.cells) and positions is not None:
+            self.model.partition.tally(positions[:][known], self.cells)
+
+    def compared(self, checks_per_month: Any = 30) -> Drift:
+        """Compare them with what was released."""
+        checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
+        shares = [*_of_scores(self), *_of_features(self)]
+        part = A_MONTH / checks / PARTS / (2 * len(shares))
+        found: dict[str, tuple[float, Shift]] = {}
+        for share in shares if self.n else ():
+            odd, shift = _compared(share, self.n, part)
+            if odd < min(part, found.get(share.what, (math.inf,))[0]):
+                found[share.what] = odd, shift
+        shifts = tuple(shift for _, shift in found.values())
+        return Drift(bool(shifts), shifts, self.n, len(shares), checks)
 
 
 class _Share(NamedTuple):
@@ -134,27 +186,6 @@ class _Count(NamedTuple):
         return SummedNoise(self.laws, self.draws).half_width(level)
 
 
-def drift_of(model: Model, positions: Positions, scores: NDArray[np.float64], checks_per_month: Any = 30) -> Drift:
-    """Compare points, and their scores, with what was released."""
-    checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
-    shares = [*_of_scores(model, scores), *_of_features(model, positions)]
-    if not shares:
-        raise InvalidParameterError(
-            "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no histogram "
-            "of scores.",
-            remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
-        )
-    n = len(scores)
-    part = A_MONTH / checks / PARTS / (2 * len(shares))
-    found: dict[str, tuple[float, Shift]] = {}
-    for share in shares if n else ():
-        odd, shift = _compared(share, n, part)
-        if odd < min(part, found.get(share.what, (math.inf,))[0]):
-            found[share.what] = odd, shift
-    shifts = tuple(shift for _, shift in found.values())
-    return Drift(bool(shifts), shifts, n, len(shares), checks)
-
-
 def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
     """How odd the points are, if their share is between the ends of that of the rows; and both."""
     from scipy.stats import beta, binom  # noqa: PLC0415 - slow to import, and only needed here
@@ -170,43 +201,42 @@ def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
     return odd, Shift(share.what, share.where, share.points / n, lower, upper)
 
 
-def _of_scores(model: Model, scores: NDArray[np.float64]) -> list[_Share]:
-    histogram = model.score_histogram
-    if histogram is None or not histogram.left_out or model.merged is not None:
+def _of_scores(seen: Seen) -> list[_Share]:
+    histogram = seen.histogram
+    if histogram is None:
         return []
     laws = () if histogram.noise is None else (histogram.noise,)
     n_bins = len(histogram.counts)
-    total = _Count(histogram.rows, laws, n_bins)
-    above = histogram.rows - histogram.counts.cumsum()
+    count = _Count(histogram.rows, laws, n_bins)
+    above, points = (total - own.cumsum() for total, own in ((histogram.rows, histogram.counts), (seen.n, seen.bins)))
     return [
         _Share(
             SCORE,
             f"score above {histogram.levels[at]:.4g}",
-            int((scores > histogram.levels[at]).sum()),
+            int(points[at]),
             int(above[at]),
             n_bins - 1 - at,
-            total,
+            count,
             laws,
         )
         for at in _spread(n_bins - 1, MOST_LEVELS)
     ]
 
 
-def _of_features(model: Model, positions: Positions) -> list[_Share]:
-    if model.counts.kind not in {"dense", "exact"} or not _countable(model):
+def _of_features(seen: Seen) -> list[_Share]:
+    if not len(seen.cells):
         return []
-    partition, laws = model.partition, model.noise_laws
-    noisy, own = all_counts(model.counts, partition.n_cells), np.zeros(partition.n_cells, np.int64)
-    partition.tally(positions[:], own)
-    seen: set[int] = set()
+    model, own = seen.model, seen.cells
+    noisy, laws = all_counts(model.counts, model.partition.n_cells), model.noise_laws
+    done: set[int] = set()
     found = []
     for member in members_of(model):
         n_cells = member.n_cells
         total = _best_total(model, _Count(int(noisy[member.cells].sum()), laws, n_cells))
         for axis in member.axes:
-            if axis.feature in seen:
+            if axis.feature in done:
                 continue
-            seen.add(axis.feature)
+            done.add(axis.feature)
             rows, points = (Sums.of(member, axis, counts[member.cells]) for counts in (noisy, own))
             sums = zip(rows.rows.cumsum(), points.rows.cumsum(), rows.cells.cumsum(), strict=True)
             below = list(sums)
@@ -215,12 +245,6 @@ def _of_features(model: Model, positions: Positions) -> list[_Share]:
                 label, where = _place(model, axis, at)
                 found.append(_Share(label, where, int(points_there), int(there), int(draws), total, laws))
     return found
-
-
-def _countable(model: Model) -> bool:
-    from dpoutlier.counts.dense import MAX_DENSE_CELLS  # noqa: PLC0415
-
-    return model.partition.n_cells <= MAX_DENSE_CELLS
 
 
 def _best_total(model: Model, by_counts: _Count) -> _Count:
