@@ -64,7 +64,12 @@ def fit(
     target_fpr: Annotated[
         float | None, typer.Option(help="Spend a share of epsilon on a threshold at this false-positive rate.")
     ] = None,
-    threshold_share: Annotated[float, typer.Option(help="Share of epsilon for the threshold.")] = 0.05,
+    threshold_share: Annotated[
+        str, typer.Option(help="Share of epsilon for the threshold; 'auto' takes 0.05 to 0.25 by a public rule.")
+    ] = "auto",
+    outlier_share: Annotated[
+        float, typer.Option(help="Declared share of outliers among the reference rows, for the threshold.")
+    ] = 0.0,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
@@ -172,7 +177,8 @@ def fit(
         person=person,
         tight_ranges="auto" if tight_ranges is None else tight_ranges,
         target_fpr=target_fpr,
-        threshold_share=threshold_share,
+        threshold_share=_share_or_auto(threshold_share),
+        outlier_share=outlier_share,
         ledger=book,
         dataset=dataset,
     )
@@ -235,6 +241,16 @@ def _set_own(detector: Any, own: dict[str, Any], *, default: bool) -> None:
     if own.get("max_depth") == -1:
         own["max_depth"] = None
     detector.set_params(**own)
+
+
+def _share_or_auto(text: str) -> float | str:
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
+
+    if text == "auto":
+        return text
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text):
+        raise parameter_error("--threshold-share", "'auto' or a number between 0 and 1", text)
+    return float(text)
 
 
 def _number_or_auto(option: str, text: str) -> int | str:

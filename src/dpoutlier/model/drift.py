@@ -161,90 +161,113 @@ class Seen:
         return Drift(bool(shifts), shifts, self.n, len(shares), checks)
 
 
+class _Count(NamedTuple):
+    """A noisy number of rows: a sum over some members of the partition, and over how many."""
+
+    total: int
+    laws: tuple[Noise, ...]
+    draws: int
+    """Of each law, in the sum."""
+    members: int = 1
+
+    def ends(self, level: Fraction) -> tuple[float, float]:
+        """The number of rows lies between these."""
+        around = SummedNoise(self.laws, self.draws).half_width(level)
+        return max(self.total - around, 0) / self.members, max(self.total + around, 0) / self.members
+
+    @property
+    def variance(self) -> float:
+        return sum(law.variance for law in self.laws) * self.draws / self.members**2
+
+
 class _Share(NamedTuple):
-    """One share to be compared."""
+    """One share to be compared: the mean over some members of whether a row, or a point, lies somewhere."""
 
     what: str
     where: str
-    points: int
-    rows: int
-    """Noisy."""
-    draws: int
-    """Of noise on them."""
-    total: _Count
-    laws: tuple[Noise, ...]
-
-
-class _Count(NamedTuple):
-    """A noisy number of all rows."""
-
-    rows: int
-    laws: tuple[Noise, ...]
-    draws: int
-
-    def half_width(self, level: Fraction) -> int:
-        return SummedNoise(self.laws, self.draws).half_width(level)
+    points: float
+    rows: _Count
+    all_rows: _Count
 
 
 def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
-    """How odd the points are, if their share is between the ends of that of the rows; and both."""
+    """How odd the points are, if their share is between the ends of that of the rows; and both.
+
+    A mean over members is not yes or no, but between 0 and 1. By Bentkus' inequality its tails are at most e times binomial ones.
+    """
     from scipy.stats import beta, binom  # noqa: PLC0415 - slow to import, and only needed here
 
-    level = 1 - Fraction(part)
-    around, of_all = SummedNoise(share.laws, share.draws).half_width(level), share.total.half_width(level)
-    fewest, most = max(share.total.rows - of_all, 0), max(share.total.rows + of_all, 0)
-    low, high = max(share.rows - around, 0), max(share.rows + around, 0)
-    lower = float(beta.ppf(part, low, most - low + 1)) if 0 < low <= most else float(low > most)
-    upper = float(beta.ppf(1 - part, high + 1, fewest - high)) if high < fewest else 1.0
+    level, more = 1 - Fraction(part), 1.0 if share.rows.members == 1 else math.e
+    (low, high), (fewest, most) = share.rows.ends(level), share.all_rows.ends(level)
+    low, high, fewest, most = math.floor(low), math.ceil(high), math.floor(fewest), math.ceil(most)
+    lower = float(beta.ppf(part / more, low, most - low + 1)) if 0 < low <= most else float(low > most)
+    upper = float(beta.ppf(1 - part / more, high + 1, fewest - high)) if high < fewest else 1.0
     lower = min(lower, upper)
-    odd = min(float(binom.sf(share.points - 1, n, upper)), float(binom.cdf(share.points, n, lower)))
-    return odd, Shift(share.what, share.where, share.points / n, lower, upper)
+    above, below = binom.sf(math.floor(share.points) - 1, n, upper), binom.cdf(math.ceil(share.points), n, lower)
+    return more * min(float(above), float(below)), Shift(share.what, share.where, share.points / n, lower, upper)
 
 
 def _of_scores(seen: Seen) -> list[_Share]:
     histogram = seen.histogram
     if histogram is None:
         return []
-    laws = () if histogram.noise is None else (histogram.noise,)
-    n_bins = len(histogram.counts)
-    count = _Count(histogram.rows, laws, n_bins)
+    laws, n_bins = () if histogram.noise is None else (histogram.noise,), len(histogram.counts)
     above, points = (total - own.cumsum() for total, own in ((histogram.rows, histogram.counts), (seen.n, seen.bins)))
     return [
         _Share(
             SCORE,
             f"score above {histogram.levels[at]:.4g}",
             int(points[at]),
-            int(above[at]),
-            n_bins - 1 - at,
-            count,
-            laws,
+            _Count(int(above[at]), laws, n_bins - 1 - at),
+            _Count(histogram.rows, laws, n_bins),
         )
         for at in _spread(n_bins - 1, MOST_LEVELS)
     ]
 
 
 def _of_features(seen: Seen) -> list[_Share]:
+    """For each feature and some of its places: over all members that have it, each with the cut that is nearest to the place."""
     if not len(seen.cells):
         return []
     model, own = seen.model, seen.cells
     noisy, laws = all_counts(model.counts, model.partition.n_cells), model.noise_laws
-    done: set[int] = set()
-    found = []
-    for member in members_of(model):
-        n_cells = member.n_cells
-        total = _best_total(model, _Count(int(noisy[member.cells].sum()), laws, n_cells))
+    members = members_of(model)
+    all_rows = _best_total(model, _Count(int(noisy.sum()), laws, len(noisy), len(members)))
+    below: dict[int, list[tuple[Any, list[tuple[int, int, int]]]]] = {}
+    for member in members:
         for axis in member.axes:
-            if axis.feature in done:
-                continue
-            done.add(axis.feature)
             rows, points = (Sums.of(member, axis, counts[member.cells]) for counts in (noisy, own))
             sums = zip(rows.rows.cumsum(), points.rows.cumsum(), rows.cells.cumsum(), strict=True)
-            below = list(sums)
-            for at in _spread(len(below) - 1, MOST_PLACES):
-                there, points_there, draws = below[at]
-                label, where = _place(model, axis, at)
-                found.append(_Share(label, where, int(points_there), int(there), int(draws), total, laws))
+            below.setdefault(axis.feature, []).append((axis, [(int(r), int(p), int(c)) for r, p, c in sums]))
+    found = []
+    for j, of_members in sorted(below.items()):
+        for place in _places(model, j, of_members):
+            chosen = [own[_cell_at(axis, len(own), place)] for axis, own in of_members]
+            rows, points, draws = (sum(parts) for parts in zip(*chosen, strict=True))
+            n = len(of_members)
+            label, where = _words(model, j, place)
+            found.append(_Share(label, where, points / n, _Count(rows, laws, draws, n), all_rows))
     return found
+
+
+def _places(model: Model, j: int, of_members: list[tuple[Any, list[tuple[int, int, int]]]]) -> list[float]:
+    """Parts of the range, or of the levels, between which shares are compared."""
+    most = max(len(own) for _, own in of_members) - 1
+    if most < 1:
+        return []
+    if len(of_members) > 1 or most > MOST_PLACES or model.domain.category(j) is not None:
+        return [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
+    ends = edges_of(of_members[0][0])
+    return ends[1:-1] + ([1.0] if len(ends) <= most + 1 else [])
+
+
+def _cell_at(axis: Any, n_cells: int, place: float) -> int:
+    """The last cell below the cut that is the nearest to a place. At least one cell lies above."""
+    ends = edges_of(axis)
+    cuts = ends[1:-1] if len(ends) > 2 else []
+    if len(ends) - 1 < n_cells and (place >= 1 or not cuts):  # levels, or a cell for missing values after the line
+        return min(round(place * (n_cells - 1)), n_cells - 2) if not cuts else n_cells - 2
+    return int(np.argmin(np.abs(np.array(cuts) - place)))
 
 
 def _best_total(model: Model, by_counts: _Count) -> _Count:
@@ -257,18 +280,18 @@ def _best_total(model: Model, by_counts: _Count) -> _Count:
         paid = [charge.noise for charge in model.charges if charge.purpose == Purpose.ROW_COUNT]
         if len(paid) == 1 and model.n_rows_hint is not None and model.n_rows_hint > 1:
             known.append(_Count(model.n_rows_hint, (paid[0],), 1))
-    return min(known, key=lambda one: sum(law.variance for law in one.laws) * one.draws)
+    return min(known, key=lambda one: one.variance)
 
 
-def _place(model: Model, axis: Any, at: int) -> tuple[str, str]:
-    """The name of a feature, and words for all of its cells up to one."""
-    domain, j = model.domain, axis.feature
+def _words(model: Model, j: int, place: float) -> tuple[str, str]:
+    """The name of a feature, and words for what lies below a place."""
+    domain = model.domain
     label = domain.names[j] if domain.names is not None else f"feature {j}"
-    ends = edges_of(axis)
-    if domain.category(j) is not None or at + 1 >= len(ends):
-        return label, f"have one of {at + 1} levels"
-    place = domain.lower[j] + (domain.upper[j] - domain.lower[j]) * ends[at + 1]
-    return label, f"are below {place:.4g}"
+    if domain.category(j) is not None:
+        return label, "have one of some levels"
+    if place >= 1:
+        return label, "have a value"
+    return label, f"are below about {domain.lower[j] + (domain.upper[j] - domain.lower[j]) * place:.4g}"
 
 
 def _spread(n: int, most: int) -> list[int]:
