@@ -18,8 +18,10 @@ from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.summed import SummedNoise, as_level
 from dpoutlier.scoring.threshold import ScoreHistogram
 
-BENT = 3
-"""Between two levels a share may bend away from a straight line by this part of the room that there is."""
+BENT = 2
+"""Between two levels a share may bend away from a straight line by one over this of the room that there is."""
+TIED = 1.4
+"""Where scores have ties, rows of a cell pass a level together: the chance of sampling is wider by this factor (measured)."""
 WIDE = 2
 """An interval wider than so many times the expected rate is no basis for trust in a threshold."""
 
@@ -136,7 +138,8 @@ def _at(histogram: ScoreHistogram, at: int, level: Fraction) -> tuple[float, flo
     beyond, hits = (1 - float(level)) / 2, share * rows
     low = float(beta.ppf(beyond, hits, rows - hits + 1)) if hits > 0 else 0.0
     high = float(beta.ppf(1 - beyond, hits + 1, rows - hits)) if hits < rows else 1.0
-    return share, max(share - math.hypot(noise, share - low), 0.0), min(share + math.hypot(noise, high - share), 1.0)
+    below, more = ((1.0 if histogram.continuous else TIED) * width for width in (share - low, high - share))
+    return share, max(share - math.hypot(noise, below), 0.0), min(share + math.hypot(noise, more), 1.0)
 
 
 def _laws(noise: Noise | None) -> tuple[Noise, ...]:
