@@ -50,7 +50,7 @@ def plan(
     if exact is None:
         raise parameter_error("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
     if target_fpr is not None:
-        checked_share(**{"--target-fpr": target_fpr})
+        checked_share(target_fpr=target_fpr)
     assert bounds.names is not None
     say_if_compiling()
     with working("simulating"):
@@ -64,9 +64,12 @@ def plan(
             rows_per_person=rows_per_person,
             target_fpr=target_fpr,
         )
+    found = advice.false_alarms
+    if found is not None and not found.trusted:
+        say(_of_threshold(advice, found, target_fpr), "yellow")
     _print(advice)
-    if advice.false_alarms is not None:
-        say(_of_threshold(advice, advice.false_alarms, target_fpr))
+    if found is not None and found.trusted:
+        say(_of_threshold(advice, found, target_fpr))
 
 
 def _print(advice: "Advice") -> None:

@@ -89,7 +89,7 @@ def score(
     if target_fpr is not None and threshold is not None:
         raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
     if fdr is not None:
-        checked_share(**{"--fdr": fdr})
+        checked_share(fdr=fdr)
     if output is not None:
         format_of(output)
         check_output(output, overwrite=force)
