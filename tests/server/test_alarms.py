@@ -125,8 +125,10 @@ def test_answers_without_the_parameter_are_as_before(app, models):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("plain", "the model gives no p-values: the fit spent no epsilon"), ("weighted", "can rise when a row is added")],
-    ids=["plain", "weighted"],
+    [
+        ("plain", "the model gives no p-values: the fit spent no epsilon on a histogram of scores."),
+        ("weighted", "can rise when a row is added"),
+    ],
 )
 def test_a_model_without_p_values_says_why(app, name, said):
     status, answer = asked(app, name, POINTS, "fdr=0.1")

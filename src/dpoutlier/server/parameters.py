@@ -28,7 +28,7 @@ def _number(text: Any) -> Any:
 
 
 Number = Annotated[float, BeforeValidator(_number)]
-Share = Annotated[Number, Field(gt=0, lt=1)]
+Share = Annotated[float, Field(gt=0, lt=1), BeforeValidator(_number)]
 
 
 class ScoreQuery(BaseModel, extra="forbid", frozen=True):
