@@ -417,6 +417,9 @@ class HoldsModel(ScoresPoints):
     def _threshold(self) -> float | None:
         return self.model_.threshold
 
+    def _false_alarms(self) -> FalseAlarms | None:
+        return self.model_.false_alarms()
+
     def _p_table(self) -> PValues:
         return self.model_.p_values()
 

@@ -88,13 +88,13 @@ class FalseAlarms:
         return {**shares, "trusted": self.trusted}
 
     def __str__(self) -> str:
-        part = f"{_percent(self.lower)} to {_percent(self.upper)} (at {_percent(self.level)} confidence)"
+        part = f"{percent(self.lower)} to {percent(self.upper)} (at {percent(self.level)} confidence)"
         if self.expected == 0 and self.upper == 0:
             return "none: the threshold lies above every score, so no point is ever flagged"
-        return f"about {_percent(self.expected)} of normal points; {part}"
+        return f"about {percent(self.expected)} of normal points; {part}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Two digits: 4.8 %, 12 %, 0.031 %."""
     digits = 0 if share == 0 else max(0, 1 - math.floor(math.log10(100 * share)))
     return f"{100 * share:.{min(digits, 4)}f} %"
