@@ -149,13 +149,13 @@ def test_that_nothing_can_be_flagged_is_said_with_the_remedy(folder):
     told = run("score", "few.dpo", "points.csv", "--fdr", f"{smallest / 2:.9f}").stdout
     assert "Flagged 0 of 3,000 points" in told
     assert f"None can ever be, since the smallest p-value that this model gives is {smallest:.3g}." in told
-    assert "more rows times epsilon" in told
+    assert "more epsilon" in told
     smallest = load("good.dpo").model_.p_values().values.min()
     pq.write_table(made_points(3000, 2, every=3000), "one.parquet")
     told = run("score", "good.dpo", "one.parquet", "--fdr", "0.05").stdout
-    fewest = int(re.search(r"of 3,000 points fewer than ([\d,]+) are never flagged", told)[1].replace(",", ""))
+    fewest = int(re.search(r"At least ([\d,]+) of 3,000 points must have", told)[1].replace(",", ""))
     assert fewest - 1 < smallest * 3000 / 0.05 <= fewest
-    assert "more rows times epsilon" in told
+    assert "more epsilon" in told
     assert "never" not in run("score", "good.dpo", "points.parquet", "--fdr", "0.05").stdout
 
 
@@ -207,7 +207,7 @@ def test_score_says_first_that_a_threshold_cannot_be_trusted(folder):
     assert not load("few.dpo").false_alarms().trusted
     told = run("score", "few.dpo", "points.csv")
     assert told.stderr.startswith(HEADLINE)
-    assert "See dpoutlier inspect." in told.stderr
+    assert "--threshold SCORE" in told.stderr
     assert HEADLINE not in told.stdout
     assert told.output.startswith(HEADLINE)
     assert HEADLINE not in run("score", "good.dpo", "points.csv").output
@@ -231,7 +231,7 @@ def test_fit_and_inspect_say_what_the_threshold_does(folder):
         assert WARNED not in page
         assert f"false alarms              {str(found).split(';')[0]}" in page
     said = json.loads(run("inspect", "sure.dpo", "--json").stdout)["statement"]["false_alarms"]
-    assert said == found.to_dict()
+    assert said == found.to_dict() | {"target_fpr": 0.05, "outlier_share": 0.0}
     NORMAL.slice(0, 100).to_pandas().to_csv("rows.csv", index=False)
     told = run(*FIT, "--epsilon", "0.2", "--n-rows-hint", "100", "--target-fpr", "0.05", "-o", "unsure").stdout
     assert not load("unsure.dpo").false_alarms().trusted

@@ -6,9 +6,9 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from dpoutlier import DPForest
-from dpoutlier.server.drift import DriftWatch
-from dpoutlier.server.metrics import page, tally
+from dpoutlier import DPForest, DPGridKNN
+from dpoutlier.server.drift import MOST_POINTS, DriftWatch
+from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LoadedModel
 from dpoutlier.server.settings import Settings
 from server_process import call, loaded_app
@@ -31,8 +31,8 @@ class Clock:
         return self.day
 
 
-def scored(served, points):
-    return served.scorer().of_columns(list(points.T))
+def added(watch, served, points, known=None):
+    watch.add(served, list(points.T), known)
 
 
 def test_a_day_is_compared_when_it_is_over(served):
@@ -43,7 +43,7 @@ def test_a_day_is_compared_when_it_is_over(served):
     assert tally.drifted == {}
     for shift, expected in ((0, False), (2, True), (0, False)):
         for _ in range(20):
-            watch.add(served, scored(served, rng.normal(shift, 1, (100, 3))))
+            added(watch, served, rng.normal(shift, 1, (100, 3)))
         watch.refresh()
         before = dict(tally.drifted)
         clock.day += timedelta(days=1)
@@ -56,11 +56,20 @@ def test_a_day_is_compared_when_it_is_over(served):
     tally.drifted.clear()
 
 
-def test_models_without_scores_of_rows_are_left_out(served):
-    plain = LoadedModel("plain", DPForest(1, features=(-6, 6), n_rows_hint=20_000).fit(ROWS).model_, SETTINGS)
+def test_points_without_a_score_and_those_past_the_limit_are_left_out(served):
+    watch = DriftWatch(1, Clock())
+    added(watch, served, ROWS[:10], np.arange(10) < 4)
+    assert watch._seen["watched"][1].n == 4
+    for _ in range(3):
+        added(watch, served, ROWS[:10_000])
+    assert watch._seen["watched"][1].n == MOST_POINTS
+
+
+def test_models_without_counts_of_all_cells_are_left_out(served):
+    plain = LoadedModel("plain", DPGridKNN(1, features=(-6, 6), bins=30, counts="sparse").fit(ROWS).model_, SETTINGS)
     clock = Clock()
     watch = DriftWatch(1, clock)
-    watch.add(plain, scored(plain, ROWS[:10]))
+    added(watch, plain, ROWS[:10])
     clock.day += timedelta(days=1)
     watch.refresh()
     assert "plain" not in tally.drifted
@@ -79,5 +88,4 @@ def test_a_server_counts_what_it_scores(tmp_path):
     clock.day += timedelta(days=1)
     watch.refresh()
     assert tally.drifted == {"watched": True}
-    assert 'dpoutlier_model_drifted{model="watched"} 1.0' in page().decode()
     tally.drifted.clear()

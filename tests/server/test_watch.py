@@ -27,7 +27,7 @@ from server_process import ServerProcess, called, fitted, loaded_app, until
 
 JSON = {"Content-Type": "application/json"}
 ONE = b'{"points":[{"x":0.25,"y":0.5}]}'
-PARTS = ("keys", "models", "refused requests", "audit log", "metrics", "lines of the log", "parent process")
+PARTS = ("keys", "models", "drift", "refused requests", "audit log", "metrics", "lines of the log", "parent process")
 SERVER = Path(dpoutlier.server.__file__).parent
 
 

@@ -179,7 +179,7 @@ def test_one_person_more_changes_no_others_counts_at_ties(stored, tmp_path, requ
             model = detector.fit(worlds[0]).model_
             one, other = (opened(detector, rows) for rows in worlds)
             assert l1(one.counts(model.partition, 1), other.counts(model.partition, 1)) <= model.partition.cells_per_row
-            levels = model.scorer.levels(model.partition)
+            levels = model.scorer.levels(model.partition, model.counts, 20, 0.02)
             scores = [own.score_counts(model, levels, 1) for own in (one, other)]
             assert np.abs(scores[0] - scores[1]).sum() <= 1
         wide = DPMarginals(1, features={"x": PrivateBounds(0.2, (low, high))}, bins=16, **people)

@@ -164,6 +164,8 @@ def fit(
         "counts": counts,
         "sparse_size": sparse_size,
     }
+    if target_fpr is None and (threshold_share != "auto" or outlier_share):
+        raise parameter_error("--target-fpr", "given with --threshold-share and --outlier-share", target_fpr)
     if ledger is None and anchor is not None:
         raise parameter_error("--anchor", "left out, or given with --ledger", str(anchor))
     book = None if ledger is None else DeferredLedger(ledger, anchor=anchor)

@@ -2,11 +2,15 @@
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpoutlier.cli.progress import say
+from dpoutlier.exceptions import DpoutlierError
+
+if TYPE_CHECKING:
+    from dpoutlier.model.model import Model
 
 
 def inspect(
@@ -24,6 +28,7 @@ def inspect(
     statement = found.privacy_statement()
     endless = found.threshold is not None and math.isinf(found.threshold)  # JSON has no infinity
     scoring = {**found.scorer.to_json(), "threshold": str(found.threshold) if endless else found.threshold}
+    scoring["smallest_p_value"] = _smallest_p_value(found)
     if as_json:
         import json  # noqa: PLC0415
 
@@ -34,3 +39,11 @@ def inspect(
     say("\nScoring")
     for name, value in {**found.partition.to_json(), **scoring}.items():
         say(f"  {name:<24}{value}")
+
+
+def _smallest_p_value(model: "Model") -> float | None:
+    """What ``score --fdr`` and ``alarms`` can flag with. None where the model gives no p-values."""
+    try:
+        return float(model.p_values().values.min())
+    except DpoutlierError:
+        return None

@@ -96,8 +96,7 @@ def score(
     detector = open_model(model, url, key_file, ca, n_jobs)
     if target_fpr is not None or threshold is not None:
         detector.set_threshold(target_fpr=target_fpr, score=threshold)
-    remedy = "See dpoutlier inspect." if url is None else "Give one yourself: --threshold SCORE."
-    warn_of(detector._false_alarms(), remedy, stderr=True)
+    warn_of(detector._false_alarms(), "Give one yourself: --threshold SCORE.", stderr=True)
     if url is None:
         say_if_compiling()
 
@@ -294,14 +293,14 @@ def _print_flagged(flagging: Flagging) -> None:
     n, smallest = tally.n, float(tally.table.values.min())
     flagged = tally.flagged(alarms.cutoff)
     say(f"Flagged {flagged:,} of {n:,} points at a false-discovery rate of {fdr:g}.")
-    remedy = "A fit with more rows times epsilon gives smaller ones."
+    remedy = "More rows, more epsilon or a larger --threshold-share give smaller ones."
     if smallest > fdr:
         say(f"None can ever be, since the smallest p-value that this model gives is {smallest:.3g}. {remedy}")
     elif n and not flagged:
         fewest = math.ceil(smallest * n / fdr)
         say(
-            f"The smallest p-value that this model gives is {smallest:.3g}, so of {n:,} points fewer than {fewest:,} are never "
-            f"flagged. {remedy}"
+            f"At least {fewest:,} of {n:,} points must have the smallest p-value of this model, {smallest:.3g}, before any is "
+            f"flagged. Score smaller batches. {remedy}"
         )
 
 

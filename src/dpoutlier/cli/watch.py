@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from dpoutlier.model.drift import Drift
 
 
+DRIFTED = 3
+"""Exit status."""
+
+
 def watch(
     model: Annotated[Path, typer.Argument(help="Model file, .dpo or .secret.dpo.")],
     points: Annotated[
@@ -30,7 +34,7 @@ def watch(
 ) -> None:
     """Compare points with the released counts: have they drifted away from the reference rows? Free of privacy cost.
 
-    The exit status is 1 if a drift is seen, and 0 if not. Noise and chance are accounted for; small drifts need many points.
+    The exit status is 3 if a drift is seen, and 0 if not. Noise and chance are accounted for; small drifts need many points.
 
     Example: dpoutlier watch model.dpo today.csv
 
@@ -66,20 +70,28 @@ def watch(
         typer.echo(json.dumps(found.to_dict(), indent=2))
     else:
         _print(found)
-    raise typer.Exit(int(found.drifted))
+    raise typer.Exit(DRIFTED if found.drifted else 0)
 
 
 def _print(found: "Drift") -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    head = f"{found.n_points:,} points, {found.n_compared} shares compared with the released counts"
+    head = (
+        f"{found.n_points:,} points, {found.n_compared} shares compared with the released counts, which know them to within "
+        f"{100 * found.within:.2g} %"
+    )
     if not found.drifted:
         say(f"No drift seen: {head}.")
         return
     say(f"DRIFT: {head}.", style="yellow")
     table = Table(title="What does not fit", title_justify="left")
-    for name, justify in (("feature", "left"), ("where", "left"), ("points", "right"), ("reference rows", "right")):
+    for name, justify in (
+        ("feature", "left"),
+        ("where", "left"),
+        ("of the points", "right"),
+        ("of the reference rows", "right"),
+    ):
         table.add_column(name, justify=justify)  # type: ignore[arg-type]
     for one in found.shifts:
         rows = f"{100 * one.lower:.3g} to {100 * one.upper:.3g} %"

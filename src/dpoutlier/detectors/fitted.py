@@ -152,9 +152,10 @@ class HoldsModel(ScoresPoints):
     def drift(self, X: Any, *, checks_per_month: int = 30) -> Drift:
         """Compare points with the released counts, to see whether they have drifted away from the reference rows.
 
-        It has no privacy cost. For each feature, and for scores if the fit had a ``target_fpr``, shares of points are compared with
-        noisy shares of reference rows. Noise and chance are accounted for: on points that are drawn as the reference rows were, all
-        checks of a month together say "drifted" with a probability of at most 1 %. Small drifts need many points to be seen.
+        It has no privacy cost. For each feature, shares of points are compared with noisy shares of reference rows. Noise and
+        chance are accounted for: on points that are drawn as the reference rows were, all checks of a month together say
+        "drifted" with a probability of at most 1 %. Small drifts need many points to be seen, and a model of few rows sees
+        large ones only.
 
         Parameters
         ----------
@@ -174,7 +175,7 @@ class HoldsModel(ScoresPoints):
             If the points do not fit the model: see ``outlier_scores``.
         InvalidParameterError
             If ``checks_per_month`` is not a whole number from 1 to 100,000, or if the model has nothing to compare points with:
-            keyed or sparse counts without a histogram of scores.
+            keyed or sparse counts.
 
         See Also
         --------
@@ -191,7 +192,7 @@ class HoldsModel(ScoresPoints):
         """
         seen = Seen(self._fitted_model())
         for part in X if isinstance(X, Iterator) else [X]:
-            self._of_points(part, lambda positions: seen.add(self._outlier_scores(positions), positions))
+            self._of_points(part, lambda positions: seen.add(positions[:]))
         return seen.compared(checks_per_month)
 
     def export_scores(

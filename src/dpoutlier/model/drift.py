@@ -1,8 +1,8 @@
 r"""Do points still come from where the reference rows came from? A comparison with released counts, at no price.
 
-Each of K comparisons is of one share: of points, and of reference rows, that lie below some place of a feature or score above a
-level. A check may raise a false alarm with a probability of :math:`\alpha`: one percent, over the checks of a month. Of it, four
-equal parts, over all K and both sides: the noise on the rows there, the noise on all rows, and the chance in which rows were there
+Each of K comparisons is of one share: of points, and of reference rows, that lie below some place of a feature, or at a level.
+A check may raise a false alarm with a probability of :math:`\alpha`: one percent, over the checks of a month. Of it, four equal
+parts, over all K and both sides: the noise on the rows there, the noise on all rows, and the chance in which rows were there
 leave their intervals; and, if the shares are the same, more or fewer points lie there than the ends of these intervals permit.
 """
 
@@ -23,19 +23,16 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.by_feature import Sums, edges_of, members_of
 from dpoutlier.noise.summed import SummedNoise
 from dpoutlier.privacy.guarantee import Purpose
-from dpoutlier.scoring.threshold import bin_of
 
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
     from dpoutlier.noise.mechanism import Noise
-    from dpoutlier.tables.rows import Positions
 
 A_MONTH = 0.01
 """Chance of a false alarm in a month, of all checks together."""
 MAX_CHECKS = 100_000
-SCORE = "score"
-MOST_PLACES, MOST_LEVELS = 8, 16
-"""Comparisons of one feature, and of scores."""
+MOST_PLACES = 8
+"""Comparisons of one feature."""
 PARTS = 4
 """Parts of the chance of a false alarm."""
 
@@ -44,7 +41,7 @@ class Shift(NamedTuple):
     """A share of points that does not fit the released counts."""
 
     what: str
-    """A feature, or 'score'."""
+    """The feature."""
     where: str
     points: float
     """Share of the points there."""
@@ -66,7 +63,7 @@ class Drift:
         Whether any share of points does not fit. On points that are drawn as the reference rows were, all checks of a month
         together say so with a probability of at most 1 %.
     shifts : tuple
-        For scores and for each feature, if it does not fit: ``what``, ``where``, the share of ``points`` there, and between which
+        For each feature, if it does not fit: ``what``, ``where``, the share of ``points`` there, and between which
         ends, ``lower`` and ``upper``, that of the reference rows lies.
     n_points : int
         Number of points.
@@ -74,6 +71,9 @@ class Drift:
         Number of shares that were compared.
     checks_per_month : int
         Number of such checks in a month, over which the 1 % is divided.
+    within : float
+        The shares of reference rows are known to within this: half the width of the interval, the median over all comparisons. Much
+        smaller drifts cannot be seen, however many points there are.
 
     See Also
     --------
@@ -96,6 +96,7 @@ class Drift:
     n_points: int
     n_compared: int
     checks_per_month: int
+    within: float
 
     def to_dict(self) -> dict[str, Any]:
         """Give the comparison as data.
@@ -108,7 +109,7 @@ class Drift:
         return {**vars(self), "shifts": [one._asdict() for one in self.shifts]}
 
     def __str__(self) -> str:
-        head = f"{self.n_points:,} points, {self.n_compared} shares compared"
+        head = f"{self.n_points:,} points, {self.n_compared} shares compared, known to within {100 * self.within:.2g} %"
         if not self.drifted:
             return f"no drift seen: {head}"
         lines = [
@@ -120,45 +121,37 @@ class Drift:
 
 
 class Seen:
-    """Points that were scored, as numbers in cells and in bins of scores: all that a comparison needs of them."""
+    """Points, counted in cells as reference rows are: all that a comparison needs of them."""
 
-    def __init__(self, model: Model, *, scores_only: bool = False) -> None:
+    def __init__(self, model: Model) -> None:
         self.model, self.n = model, 0
-        histogram = model.score_histogram
-        usable = histogram is not None and histogram.left_out and model.merged is None
-        self.histogram = histogram if usable else None
-        self.bins = np.zeros(len(self.histogram.levels) if self.histogram is not None else 0, np.int64)
-        countable = model.partition.n_cells <= MAX_DENSE_CELLS and model.counts.kind in {"dense", "exact"}
-        self.cells = np.zeros(model.partition.n_cells if countable and not scores_only else 0, np.int64)
-        if not len(self.bins) and not len(self.cells):
+        if model.counts.kind not in {"dense", "exact"} or model.partition.n_cells > MAX_DENSE_CELLS:
             raise InvalidParameterError(
-                "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no "
-                "histogram of scores.",
-                remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
+                "the model has nothing to compare points with: its counts are not those of all cells.",
+                remedy="Use DPForest or DPMarginals, or a grid of few enough cells for counts='dense'.",
             )
+        self.cells = np.zeros(model.partition.n_cells, np.int64)
 
-    def add(self, scores: NDArray[np.float64], positions: Positions | None = None) -> None:
-        """Count some more points. A point without a score (NaN) is left out."""
-        known = ~np.isnan(scores)
-        self.n += int(known.sum())
-        if self.histogram is not None:
-            found = bin_of(scores[known], self.histogram.levels)
-            self.bins += np.bincount(found, minlength=len(self.bins))
-        if len(self.cells) and positions is not None:
-            self.model.partition.tally(positions[:][known], self.cells)
+    def add(self, positions: NDArray[np.uint32]) -> None:
+        """Count some more points."""
+        self.n += len(positions)
+        self.model.partition.tally(positions, self.cells)
 
     def compared(self, checks_per_month: Any = 30) -> Drift:
         """Compare them with what was released."""
-        checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
-        shares = [*_of_scores(self), *_of_features(self)]
-        part = A_MONTH / checks / PARTS / (2 * len(shares))
+        checks, shares = positive_int(MAX_CHECKS, checks_per_month=checks_per_month), _shares(self)
+        part = A_MONTH / checks / PARTS / (2 * max(len(shares), 1))
+        if not shares or not self.n:
+            what = "points" if shares else "features with more than one cell"
+            raise InvalidParameterError(f"there are no {what}, so nothing can be compared.")
         found: dict[str, tuple[float, Shift]] = {}
-        for share in shares if self.n else ():
-            odd, shift = _compared(share, self.n, part)
-            if odd < min(part, found.get(share.what, (math.inf,))[0]):
-                found[share.what] = odd, shift
+        compared = [_compared(share, self.n, part) for share in shares]
+        for odd, shift in compared:
+            if odd < min(part, found.get(shift.what, (math.inf,))[0]):
+                found[shift.what] = odd, shift
         shifts = tuple(shift for _, shift in found.values())
-        return Drift(bool(shifts), shifts, self.n, len(shares), checks)
+        within = float(np.median([(shift.upper - shift.lower) / 2 for _, shift in compared]))
+        return Drift(bool(shifts), shifts, self.n, len(shares), checks, within)
 
 
 class _Count(NamedTuple):
@@ -207,67 +200,67 @@ def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
     return more * min(float(above), float(below)), Shift(share.what, share.where, share.points / n, lower, upper)
 
 
-def _of_scores(seen: Seen) -> list[_Share]:
-    histogram = seen.histogram
-    if histogram is None:
-        return []
-    laws, n_bins = () if histogram.noise is None else (histogram.noise,), len(histogram.counts)
-    above, points = (total - own.cumsum() for total, own in ((histogram.rows, histogram.counts), (seen.n, seen.bins)))
-    return [
-        _Share(
-            SCORE,
-            f"score above {histogram.levels[at]:.4g}",
-            int(points[at]),
-            _Count(int(above[at]), laws, n_bins - 1 - at),
-            _Count(histogram.rows, laws, n_bins),
-        )
-        for at in _spread(n_bins - 1, MOST_LEVELS)
-    ]
-
-
-def _of_features(seen: Seen) -> list[_Share]:
-    """For each feature and some of its places: over all members that have it, each with the cut that is nearest to the place."""
-    if not len(seen.cells):
-        return []
+def _shares(seen: Seen) -> list[_Share]:
+    """For each feature and some of its places: over all members that have it, each with the cells that fit the place best."""
     model, own = seen.model, seen.cells
     noisy, laws = all_counts(model.counts, model.partition.n_cells), model.noise_laws
     members = members_of(model)
     all_rows = _best_total(model, _Count(int(noisy.sum()), laws, len(noisy), len(members)))
-    below: dict[int, list[tuple[Any, list[tuple[int, int, int]]]]] = {}
+    sums: dict[int, list[tuple[Any, Sums, Sums]]] = {}
     for member in members:
         for axis in member.axes:
             rows, points = (Sums.of(member, axis, counts[member.cells]) for counts in (noisy, own))
-            sums = zip(rows.rows.cumsum(), points.rows.cumsum(), rows.cells.cumsum(), strict=True)
-            below.setdefault(axis.feature, []).append((axis, [(int(r), int(p), int(c)) for r, p, c in sums]))
+            sums.setdefault(axis.feature, []).append((axis, rows, points))
     found = []
-    for j, of_members in sorted(below.items()):
+    for j, of_members in sorted(sums.items()):
         for place in _places(model, j, of_members):
-            chosen = [own[_cell_at(axis, len(own), place)] for axis, own in of_members]
-            rows, points, draws = (sum(parts) for parts in zip(*chosen, strict=True))
-            n = len(of_members)
-            label, where = _words(model, j, place)
-            found.append(_Share(label, where, points / n, _Count(rows, laws, draws, n), all_rows))
+            chosen = [(rows, points, _cells_of(axis, place)) for axis, rows, points in of_members]
+            n_rows = sum(int(rows.rows[cells].sum()) for rows, _, cells in chosen)
+            draws = sum(int(rows.cells[cells].sum()) for rows, _, cells in chosen)
+            n_points = sum(int(points.rows[cells].sum()) for _, points, cells in chosen)
+            n = len(chosen)
+            count = _Count(n_rows, laws, draws, n)
+            found.append(_Share(model.domain.labels[j], _words(model, j, place), n_points / n, count, all_rows))
     return found
 
 
-def _places(model: Model, j: int, of_members: list[tuple[Any, list[tuple[int, int, int]]]]) -> list[float]:
-    """Parts of the range, or of the levels, between which shares are compared."""
-    most = max(len(own) for _, own in of_members) - 1
-    if most < 1:
+class _Place(NamedTuple):
+    """Below a part of the range, at one of so many levels, or missing."""
+
+    below: float | None = None
+    level: int | None = None
+    n_levels: int = 0
+
+
+def _places(model: Model, j: int, of_members: list[tuple[Any, Sums, Sums]]) -> list[_Place]:
+    most, category = max(len(rows.rows) for _, rows, _ in of_members), model.domain.category(j)
+    if most < 2:
         return []
-    if len(of_members) > 1 or most > MOST_PLACES or model.domain.category(j) is not None:
-        return [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
-    ends = edges_of(of_members[0][0])
-    return ends[1:-1] + ([1.0] if len(ends) <= most + 1 else [])
+    missing = [_Place()] if model.domain.has_missing_cell(j) else []
+    if category is not None:
+        n = len(category.names)
+        return [
+            _Place(level=i, n_levels=n) for i in sorted({int(at) for at in np.linspace(0, n - 1, min(n, MOST_PLACES))})
+        ] + missing
+    ends = edges_of(of_members[0][0])[1:-1]
+    cuts = ends if len(of_members) == 1 and len(ends) <= MOST_PLACES else _PARTS
+    return [_Place(below=cut) for cut in cuts if len(ends)] + missing
 
 
-def _cell_at(axis: Any, n_cells: int, place: float) -> int:
-    """The last cell below the cut that is the nearest to a place. At least one cell lies above."""
-    ends = edges_of(axis)
-    cuts = ends[1:-1] if len(ends) > 2 else []
-    if len(ends) - 1 < n_cells and (place >= 1 or not cuts):  # levels, or a cell for missing values after the line
-        return min(round(place * (n_cells - 1)), n_cells - 2) if not cuts else n_cells - 2
-    return int(np.argmin(np.abs(np.array(cuts) - place)))
+_PARTS = [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
+
+
+def _cells_of(axis: Any, place: _Place) -> slice:
+    """The cells of one axis that fit a place best: those below the nearest cut, that of a level, or that of missing values."""
+    if place.below is not None:
+        cuts = np.array(edges_of(axis)[1:-1])
+        return slice(0, int(np.argmin(np.abs(cuts - place.below))) + 1 if len(cuts) else 1)
+    levels = getattr(axis, "cells", b"")
+    if place.level is None:
+        cell = levels[-1] if levels else axis.size - 1
+    else:
+        cell = levels[place.level] if levels else place.level * axis.bins // place.n_levels
+    return slice(cell, cell + 1)
 
 
 def _best_total(model: Model, by_counts: _Count) -> _Count:
@@ -283,17 +276,11 @@ def _best_total(model: Model, by_counts: _Count) -> _Count:
     return min(known, key=lambda one: one.variance)
 
 
-def _words(model: Model, j: int, place: float) -> tuple[str, str]:
-    """The name of a feature, and words for what lies below a place."""
-    domain = model.domain
-    label = domain.names[j] if domain.names is not None else f"feature {j}"
-    if domain.category(j) is not None:
-        return label, "have one of some levels"
-    if place >= 1:
-        return label, "have a value"
-    return label, f"are below about {domain.lower[j] + (domain.upper[j] - domain.lower[j]) * place:.4g}"
-
-
-def _spread(n: int, most: int) -> list[int]:
-    """At most so many of 0 .. n - 1, evenly."""
-    return sorted({int(at) for at in np.linspace(0, n - 1, min(n, most))}) if n > 0 else []
+def _words(model: Model, j: int, place: _Place) -> str:
+    """What points do that lie there."""
+    domain, category = model.domain, model.domain.category(j)
+    if place.below is not None:
+        return f"are below about {domain.lower[j] + (domain.upper[j] - domain.lower[j]) * place.below:.4g}"
+    if place.level is None or category is None:
+        return "are missing"
+    return f"are {category.names[place.level]!r}, or a level that shares its cell"

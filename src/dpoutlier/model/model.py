@@ -25,6 +25,8 @@ from dpoutlier.scoring.p_values import PValues, p_values_of
 from dpoutlier.scoring.threshold import ScoreHistogram, n_levels, rarest
 from dpoutlier.tables.rows import Positions
 
+LARGEST_EXPONENT = 700.0
+"""Of a factor of p-values, which are 1 long before."""
 USUAL_ROWS = 5000
 """Levels of thresholds are laid for so many rows where no public number is given."""
 
@@ -99,7 +101,7 @@ class Model:
         histogram = self.score_histogram
         if self.threshold is None or self.merged is not None or histogram is None or not histogram.left_out:
             return None
-        return false_alarms(histogram, self.threshold, level, self.scorer.spread)
+        return false_alarms(histogram, self.threshold, level, self.scorer.spread(self.partition))
 
     def p_values(self) -> PValues:
         """The p-value of each bin of scores, or an error that says why there are none."""
@@ -108,16 +110,16 @@ class Model:
         histogram, problem, remedy = self.score_histogram, "", "Fit again, with target_fpr."
         if not histogram.left_out:
             problem = "its histogram of scores was made by an older dpoutlier, which scored each row as one of the reference rows"
-        elif not self.scorer.falls:
+        elif not self.scorer.falls(self.partition):
             problem = "scores of this kind can rise when a row is added, and p-values are proved for others only"
-            remedy = "Use DPForest, DPMarginals, or DPGridKNN without weighted=True and distance='point'."
+            remedy = "Use DPForest or DPMarginals."
         elif LEAKED in self.guarantee.voided_by or (self.guarantee.epsilon is None and self._found_by_rows):
             problem = "its ranges were taken from the reference rows without noise"
             remedy = "Declare ranges, and give tight_ranges=True."
         if problem:
             raise InvalidParameterError(f"the model gives no p-values: {problem}.", remedy=remedy)
         chosen = sum((charge.epsilon for charge in self.charges if charge.purpose.is_choice), Fraction(0))
-        return p_values_of(histogram, math.exp(chosen))
+        return p_values_of(histogram, math.exp(min(float(chosen), LARGEST_EXPONENT)))
 
     @property
     def _found_by_rows(self) -> bool:

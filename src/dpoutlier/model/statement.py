@@ -130,7 +130,8 @@ class PrivacyStatement:
         Where in a ledger the fit was charged. None, and left out of ``to_dict()``, without a ledger.
     false_alarms : dict or None
         What the threshold does: ``expected``, ``lower``, ``upper``, ``level`` and whether it can be ``trusted``; see
-        :class:`FalseAlarms`. None, and left out of ``to_dict()``, without a threshold that was estimated.
+        :class:`FalseAlarms`. And what the fit was told: ``target_fpr`` and ``outlier_share``. None, and left out of
+        ``to_dict()``, without a threshold that was estimated.
 
     See Also
     --------
@@ -268,8 +269,10 @@ def privacy_statement(model: Model) -> PrivacyStatement:
 
 
 def _false_alarms(model: Model) -> dict[str, Any] | None:
-    found = model.false_alarms()
-    return None if found is None else found.to_dict()
+    found, histogram = model.false_alarms(), model.score_histogram
+    if found is None or histogram is None:
+        return None
+    return {**found.to_dict(), "target_fpr": histogram.target_fpr, "outlier_share": histogram.outlier_share}
 
 
 def _unit(guarantee: Guarantee, merged: Merged | None) -> str:

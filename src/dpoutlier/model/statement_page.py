@@ -76,7 +76,8 @@ def page_of(s: Any) -> list[str]:
 
 
 def _false_alarms(found: dict[str, Any]) -> str:
-    return f"about {percent(found['expected'])} of normal points; {_range(found)}"
+    told = f"asked for {percent(found['target_fpr'])}, if {percent(found['outlier_share'])} of the reference rows are outliers"
+    return f"about {percent(found['expected'])} of normal points; {_range(found)}; {told}"
 
 
 def _range(found: dict[str, Any]) -> str:

@@ -23,13 +23,11 @@ class Scorer(Protocol):
     def continuous(self, partition: Partition) -> bool:
         """Whether scores lie anywhere between the levels of thresholds, so that a threshold may too."""
 
-    @property
-    def falls(self) -> bool:
+    def falls(self, partition: Partition) -> bool:
         """Whether no score ever rises when a row is added, wherever it is. Then p-values have a proof."""
 
-    @property
-    def spread(self) -> float:
-        """How much wider than a binomial one the law of the number of rows above a level is."""
+    def spread(self, partition: Partition) -> float:
+        """How much wider than a binomial one the law of the number of rows above a level is; infinity if nobody knows."""
 
     def suits(self, partition: Partition) -> bool:
         """Whether it can score by the counts of such a partition."""

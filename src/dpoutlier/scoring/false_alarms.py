@@ -71,7 +71,7 @@ class FalseAlarms:
 
     @property
     def trusted(self) -> bool:
-        """Whether the interval is at most twice as wide as the expected share, and above 0. If not, do not rely on the threshold."""
+        """Whether the interval lies above 0 and is at most twice as wide as the expected share: rely on no other threshold."""
         return self.lower > 0 and self.upper - self.lower <= WIDE * self.expected
 
     def to_dict(self) -> dict[str, float | bool]:
@@ -106,7 +106,7 @@ def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9, 
     if at >= len(levels) - 1 and threshold >= levels[-1]:
         return FalseAlarms(0.0, 0.0, 0.0, float(exact_level), float(threshold))
     widest = (0.0, 1.0)
-    if histogram.swamped:
+    if histogram.swamped or math.isinf(spread):
         return FalseAlarms(0.0, *widest, float(exact_level), float(threshold))
     after = _at(histogram, at, exact_level, spread)
     before = (1.0, 1.0, 1.0) if at == 0 else _at(histogram, at - 1, exact_level, spread)
@@ -148,7 +148,7 @@ def _between(before: float, after: float, part: float) -> float:
     """Between two levels, logarithms of shares fall in straight lines, as for ``ScoreHistogram.threshold``."""
     if before <= 0:
         return 0.0
-    return before * (max(after, STEEPEST * before) / before) ** part
+    return before * math.pow(max(after, STEEPEST * before) / before, part)
 
 
 def _of_normal(share: float, lower: float, upper: float, outliers: float) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import positive_int, true_or_false
 from dpoutlier.counts.base import NoisyCounts, all_counts
+from dpoutlier.features.axes import each_axis
 from dpoutlier.kernels.logarithms import log_terms
 from dpoutlier.partitions.base import Partition
 from dpoutlier.partitions.members import MAX_MEMBER_CELLS
@@ -29,7 +30,7 @@ BEND = 8
 """A soft logarithm is log(1 + BEND f / max(q, f)) with f the floor: it levels off at BEND floors, twice the scale of the noise."""
 COMMON = 0.9
 """Levels of thresholds begin where the score of about this share of the rows lies above."""
-FEW_FEATURES = 2
+FEW_FEATURES, CUT_IN = 2, 8
 ROUNDED = 2.0**-26
 """Rounded logarithms can make a score rise by less than this when a row is added."""
 
@@ -55,8 +56,6 @@ class LogCounts:
     """
 
     name: ClassVar[str] = "log-counts"
-    falls: ClassVar[bool] = True
-    spread: ClassVar[float] = 1.0
 
     soft: bool = False
     floor: int = UNIT // 2
@@ -68,6 +67,16 @@ class LogCounts:
     def continuous(self, partition: Partition) -> bool:
         """Marginals and forests of few features have few cells, and many rows with the same score."""
         return self.soft and partition.n_features > FEW_FEATURES
+
+    def spread(self, partition: Partition) -> float:
+        """With few features many rows share a score, and pass a level together. Trees cut a line in eight."""
+        if not self.soft:
+            return 1.0 if partition.n_features > FEW_FEATURES else math.inf
+        axes = each_axis(partition.axes, partition.n_features)
+        return 1.0 if math.prod(axis.levels or CUT_IN for axis in axes) >= CUT_IN**FEW_FEATURES else math.inf
+
+    def falls(self, partition: Partition) -> bool:  # noqa: ARG002 - logarithms of counts and of sums only fall
+        return True
 
     def suits(self, partition: Partition) -> bool:
         return partition.n_cells <= MAX_MEMBER_CELLS and bool(partition.members)

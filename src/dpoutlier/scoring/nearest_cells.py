@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -31,6 +32,7 @@ MAX_POSITIONS = 2**15
 MIN_CROSSOVER = 256
 CELLS_PER_VISIT = 100  # to visit a cell takes as long as to look at this number of entries of stored cells
 MAX_WORK = 2**28  # entries compared to find the last cell of a walk: a tenth of a second for each point
+SPREAD, USUAL_K = 1.6, 30
 MAX_K = 2**28  # with counts of up to 2**38 rows, sums of count times distance fit their two limbs
 
 
@@ -81,8 +83,6 @@ class NearestCells:
     """
 
     name: ClassVar[str] = "nearest-cells"
-    spread: ClassVar[float] = 1.6
-    """Rows of one cell pass a level together. Measured where the home cell decides, the widest case: docs/alerts.md."""
 
     k: int = 10
     weighted: bool = False
@@ -108,10 +108,18 @@ class NearestCells:
         """From cell to cell there are few distances."""
         return self.distance == "point" and not self.weighted
 
-    @property
-    def falls(self) -> bool:
-        """More rows end a walk sooner, and the cells of a walk lie farther and farther from home. From a point they do not."""
-        return not self.weighted and self.distance == "cell"
+    def spread(self, partition: Partition) -> float:  # noqa: ARG002 - it is the same for all grids
+        """Rows of one cell pass a level together, about k of them. For usual k it was measured: docs/alerts.md."""
+        return SPREAD if self.k <= USUAL_K else math.inf
+
+    def falls(self, partition: Partition) -> bool:
+        """Along one line a walk goes farther and farther from home. With more features it does not.
+
+        Cells are visited in the order of their distances from the point, and score with that from home. So a walk that ends sooner,
+        since a row was added, may end at a cell that scores higher.
+        """
+        one_line = partition.n_features == 1 and not partition.axes
+        return one_line and not self.weighted and self.distance == "cell" and self.k < MAX_K
 
     def suits(self, partition: Partition) -> bool:
         return isinstance(partition, Grid)

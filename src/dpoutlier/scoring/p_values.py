@@ -42,6 +42,7 @@ def p_values_of(histogram: ScoreHistogram, factor: float = 1.0) -> PValues:
     if least_rows < 0:
         return PValues(histogram.levels, np.ones(n_bins))
     here_and_above = histogram.counts[::-1].cumsum()[::-1]
+    factor /= 1 - histogram.outlier_share  # declared outliers may be among all rows and never above
     found = factor * (1 + np.maximum(here_and_above, -1) + correction) / (least_rows + 1)
     found += 0.0 if noise is None else BETA
     # A larger score never has a larger p-value. That only raises some.

@@ -1,16 +1,21 @@
-"""Whether the points of a day still score as the reference rows did: a number for each model, at no price."""
+"""Whether the points of a day still come from where the reference rows came from: a number for each model, at no price."""
 
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from typing import Any
 
-from dpoutlier.detectors.batches import ScoredBatch
-from dpoutlier.detectors.frames import ADDED
+import numpy as np
+from numpy.typing import NDArray
+
 from dpoutlier.exceptions import DpoutlierError
 from dpoutlier.model.drift import Seen
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LoadedModel
+from dpoutlier.tables.rows import Rows
 
+MOST_POINTS = 20_000
+"""Points of a day that are counted: enough to see any drift that matters, at a few milliseconds."""
 DAYS = 31
 """Days of a month: each worker compares its own points once a day."""
 
@@ -27,18 +32,20 @@ class DriftWatch:
         self._lock, self._day = threading.Lock(), today()
         self._seen: dict[str, tuple[str, Seen]] = {}
 
-    def add(self, served: LoadedModel, scored: ScoredBatch) -> None:
-        """Count the scores of a request. A new release of a model begins anew."""
-        scores = scored.columns[ADDED[0]]
+    def add(self, served: LoadedModel, columns: list[NDArray[Any]], known: NDArray[np.bool_] | None) -> None:
+        """Count the points of a request, at most so many in a day. A new release of a model begins anew."""
         with self._lock:
             release, seen = self._seen.get(served.name, ("", None))
             if seen is None or release != served.release:
                 try:
-                    seen = Seen(served.model, scores_only=True)
-                except DpoutlierError:  # the model has no histogram of scores
+                    seen = Seen(served.model)
+                except DpoutlierError:  # the model's counts are not those of all cells
                     return
                 self._seen[served.name] = served.release, seen
-            seen.add(scores if scored.known is None else scores[scored.known])
+            left = MOST_POINTS - seen.n
+            if left > 0:
+                positions = Rows(columns, served.domain)[:left]
+                seen.add(positions if known is None else positions[known[:left]])
 
     def refresh(self) -> None:
         """Compare the points of a day that is over."""

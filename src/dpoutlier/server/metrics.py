@@ -35,7 +35,7 @@ MODEL_CURRENT = Gauge(
 )
 DRIFTED = Gauge(
     "dpoutlier_model_drifted",
-    "1 if the points of the day before scored otherwise than the reference rows did, by the released counts; else 0.",
+    "1 if the points of the day before did not fit the released counts of the reference rows; else 0.",
     ["model"],
     multiprocess_mode="livemax",
     registry=_registry,

@@ -13,6 +13,9 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 from dpoutlier.tables.rows import Positions
 from dpoutlier.trusted.reference import read_reference
 
+ROUNDED = 1e-6
+"""More than rounding makes of a distance: that of equal rows may come out as 4e-8."""
+
 
 def embedded(positions: NDArray[np.uint32], axes: Sequence[Axis]) -> NDArray[np.float64]:
     """Rows as points of a space whose Euclidean distance is the one that is meant.
@@ -53,7 +56,8 @@ class ReferenceNeighbours:
     def score_histogram(self, target_fpr: float, outlier_share: float) -> ScoreHistogram:
         """Scores of the rows themselves, each without itself as a neighbour: exact, since nothing here is private."""
         scores = self._scores(None, self._n_rows, self._n_rows - 1)
-        levels, counts = np.unique(scores if len(scores) else [0.0], return_counts=True)
+        slack = ROUNDED * (self.k if self.weighted else 1)
+        levels, counts = np.unique(scores + slack if len(scores) else [0.0], return_counts=True)
         return ScoreHistogram(
             levels, counts.astype(np.int64), None, target_fpr, left_out=True, outlier_share=outlier_share
         )

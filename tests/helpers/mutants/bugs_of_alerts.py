@@ -48,8 +48,8 @@ BUGS = [
     PlantedBug(
         name="drift without the noise",
         summary="Shares of points are compared with noisy shares of rows as if these were exact: alarms without a drift.",
-        function="_compared",
-        old="SummedNoise(share.laws, share.draws).half_width(level)",
+        function="_Count.ends",
+        old="SummedNoise(self.laws, self.draws).half_width(level)",
         new="0",
         caught_by="tests/model/test_drift.py::test_points_of_the_same_law_raise_no_alarm[forest]",
         seen="Tests on private tables that ignore the noise reject true hypotheses too often.",

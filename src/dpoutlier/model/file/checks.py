@@ -59,7 +59,10 @@ def _check_kind(model: Model) -> None:
     epsilon, histogram = model.guarantee.epsilon, model.score_histogram
     if epsilon is not None:
         check_epsilon(epsilon)
-    if histogram is not None and (model.threshold is None or too_large(histogram.counts, MAX_COUNT)):
+    exact_and_negative = histogram is not None and histogram.noise is None and (histogram.counts < 0).any()
+    if histogram is not None and (
+        model.threshold is None or too_large(histogram.counts, MAX_COUNT) or exact_and_negative
+    ):
         raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
 
 
