@@ -279,7 +279,7 @@ def test_a_plan_for_too_few_rows_says_first_that_the_threshold_could_not_be_trus
 
 
 def test_fewer_rows_than_meant_are_said_to_make_the_interval_wider(declared):
-    options = ("--n-rows", "2000000", "--epsilon", "1", "--detector", "marginals")
+    options = ("--n-rows", "2000000", "--epsilon", "1", "--detector", "forest")
     told = run(*PLAN, *options, "--target-fpr", "0.05").stdout
     assert "% at most (90 % confidence; fewer rows than yours were simulated, which makes it wider)." in told
     told = run(*PLAN, *options, "--target-fpr", "0.00005").stdout
