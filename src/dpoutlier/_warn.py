@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 
-from dpoutlier.exceptions import LargeEpsilonWarning, RepeatedFitWarning, UnsafeWarning
+from dpoutlier.exceptions import LargeEpsilonWarning, RepeatedFitWarning, ThresholdWarning, UnsafeWarning
 
 LARGE_EPSILON = 10
 SECOND = 2
@@ -39,6 +39,18 @@ def warn_large_epsilon(epsilon: float, stacklevel: int) -> None:
             f"rise by a factor of exp({epsilon:g}). From about 30 on, released counts can equal the exact ones. Usual values are "
             "0.1 to 3.",
             LargeEpsilonWarning,
+            stacklevel=stacklevel + 1,
+        )
+
+
+def warn_threshold(stacklevel: int) -> None:
+    """Say that a threshold cannot be trusted. The text is fixed: what the noise made of it stands in the statement."""
+    if _protected.get():
+        warnings.warn(
+            "the threshold cannot be trusted: the share of normal points that it flags may lie far from target_fpr. false_alarms() "
+            "says between which ends. More rows, more epsilon or a larger threshold_share would help; scores do not depend on it, "
+            "and set_threshold(score=...) sets another.",
+            ThresholdWarning,
             stacklevel=stacklevel + 1,
         )
 

@@ -20,6 +20,7 @@ __all__ = [
     "SecretError",
     "ServerError",
     "ThresholdNotSetError",
+    "ThresholdWarning",
     "TooManyCellsError",
     "UnsafeWarning",
 ]
@@ -188,6 +189,20 @@ class ThresholdNotSetError(DpoutlierError, AttributeError):
             code="no-histogram",
         )
 
+    @classmethod
+    def no_p_values(cls, *, merged: bool) -> Self:
+        """The error of a model without a histogram that p-values could be read from."""
+        why = (
+            "a merge has no histogram of its own scores"
+            if merged
+            else "the fit spent no epsilon on a histogram of scores"
+        )
+        return cls(
+            f"the model gives no p-values: {why}.",
+            remedy="Fit with target_fpr=0.05 (it takes threshold_share of epsilon), and do not merge.",
+            code="no-p-values",
+        )
+
 
 class UnsafeWarning(UserWarning):
     """The requested mode gives no privacy."""
@@ -199,6 +214,10 @@ class LargeEpsilonWarning(UserWarning):
 
 class RepeatedFitWarning(UserWarning):
     """A process has fitted a second time, and no ledger adds up the cost."""
+
+
+class ThresholdWarning(UserWarning):
+    """A fit has made a threshold that cannot be trusted."""
 
 
 class ColumnNamesWarning(UserWarning):

@@ -154,7 +154,7 @@ def test_evidence_of_private_estimates_is_their_log_likelihood_ratio(relation):
         tables = [np.asarray(table) for table in worlds.tables]
         exact = {"number of rows": [[len(table)] for table in tables]}
         levels = model.score_histogram.levels
-        scores = [model.outlier_scores(Rows(table, model.domain)) for table in tables]
+        scores = [model.own_scores(Rows(table, model.domain)) for table in tables]
         exact["threshold"] = [np.bincount(bin_of(own, levels), minlength=len(levels)).tolist() for own in scores]
         noisy = {"number of rows": [model.n_rows_hint], "threshold": model.score_histogram.counts.tolist()}
         expected = 0.0

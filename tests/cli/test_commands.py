@@ -468,7 +468,7 @@ def test_a_narrow_terminal_shows_the_result_whole(folder):
     result = CliRunner().invoke(app, ["score", "model.dpo", "points.csv"], env={"COLUMNS": "80"})
     assert "outlier_score" in result.output
     assert "prediction" in result.output
-    assert max(map(len, result.output.splitlines())) <= 80
+    assert max(map(len, result.stdout.splitlines())) <= 80
 
 
 def test_csv_points_become_numbers_in_parquet_and_stay_as_written_in_csv(folder):

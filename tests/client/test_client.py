@@ -130,6 +130,37 @@ def test_every_method_answers_as_the_model_does(pair, call):
         agree(client, local, lambda model, X=X: CALLS[call](model, X))
 
 
+@pytest.mark.parametrize("fdr", [0.05, 0.3, 0.9])
+def test_p_values_and_alarms_are_those_of_the_model(pair, fdr):
+    client, local = pair
+    X = good_points(local, 1501)
+    if outcome(lambda: local.p_values(X))[0] is ThresholdNotSetError:
+        with pytest.raises(ThresholdNotSetError, match="the server has no p-values for this model"):
+            client.p_values(X)
+        with pytest.raises(ThresholdNotSetError, match="the server has no p-values for this model"):
+            client.alarms(X, fdr=fdr)
+        return
+    for points in (X, X[:0], X[:1]):
+        agree(client, local, lambda model, points=points: model.p_values(points))
+        agree(client, local, lambda model, points=points: model.alarms(points, fdr=fdr))
+    agree(client, local, lambda model: model.alarms(X, fdr=2))
+
+
+def test_the_models_of_the_tests_have_p_values_and_lack_them(server):
+    found = {name: client._served.description.p_values is not None for name, (client, _) in server.pairs.items()}
+    assert found == {name: name in {"forest", "grid", "nameless", "people"} for name in MODELS}
+
+
+def test_what_the_server_says_of_a_threshold_holds_until_it_moves(pair, server):
+    client, local = pair
+    assert client._false_alarms() == local.model_.false_alarms()
+    there = Client(server.url, client._served.description.name, key=server.key)
+    if client._threshold() is not None:
+        assert there.set_threshold(score=0.25)._false_alarms() is None
+    with pytest.raises(AttributeError, match="false_alarms needs the model itself"):
+        there.false_alarms()
+
+
 def test_what_is_known_of_the_model_is_the_same(pair, server):
     client, local = pair
     assert client.n_features_in_ == local.n_features_in_
@@ -471,8 +502,10 @@ def test_score_with_a_url_writes_the_same_file(server, files, name):
         ("points.csv", "parquet", ["--top", "3"]),
         ("holes.csv", "csv", ["--missing", "null"]),
         ("points.parquet", "csv", ["--target-fpr", "0.2"]),
+        ("points.csv", "csv", ["--fdr", "0.3"]),
+        ("holes.csv", "parquet", ["--fdr", "0.9", "--missing", "null"]),
     ):
-        if name == "marginals" and "--target-fpr" in more:
+        if name == "marginals" and {"--target-fpr", "--fdr"} & {*more}:
             continue
         here = run("score", server.paths[name], points, "-o", f"here.{out}", "--force", *more)
         told = run("score", name, points, "-o", f"there.{out}", "--force", *more, *there)
@@ -491,6 +524,7 @@ def test_score_with_a_url_fails_in_the_same_words(server, files):
         ("points.csv", ["--target-fpr", "3"]),
         ("points.csv", ["--target-fpr", "0.1", "--threshold", "3"]),
         ("points.csv", ["--threshold", "nan"]),
+        ("points.csv", ["--fdr", "1"]),
     ):
         here = run("score", server.paths["forest"], points, "-o", "out.csv", *more)
         told = run("score", "forest", points, "-o", "out.csv", *more, *there)
@@ -593,6 +627,7 @@ def test_the_page_on_clients_runs(server, tmp_path, monkeypatch, capsys):
         names["client"].close()
         running.pool.clear()  # a stop waits for whoever keeps a connection open
     assert (names["scores"] == detector.outlier_scores(names["points"])).all()
+    assert (names["flags"] == detector.alarms(names["points"], fdr=0.1)).all()
     assert (names["labels"] == detector.set_threshold(target_fpr=0.1).predict(names["points"])).all()
     pd.testing.assert_frame_equal(names["table"], detector.score_frame(names["points"]))
     assert "Privacy statement of a DPForest model" in capsys.readouterr().out

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from dpoutlier import Client
+from dpoutlier import Client, FalseAlarms
 from dpoutlier.client.connection import Connection
 from dpoutlier.client.transport import MAX_RETRIES, RetryUntil
-from dpoutlier.exceptions import InvalidParameterError, ServerError, UnsafeWarning
+from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNotSetError, UnsafeWarning
 from fake_server import KEY, Lost, described, faked, refusal
 from tls import BehindTLS, certificate
 
@@ -296,13 +296,46 @@ def test_a_name_that_a_server_gives_is_checked_before_it_is_asked_for(name):
     assert [one.path for one in asked] == ["/v1/models"]
 
 
-@pytest.mark.parametrize("change", [{"release": "a\x1b[31m"}, {"detector": "a\nb"}, {"statement": [3]}, {"limits": []}])
+FALSE_ALARMS = {"expected": 0.05, "lower": 0.01, "upper": 0.1, "level": 0.9, "trusted": True}
+P_VALUES = {"levels": [0.5, 1.0], "values": [1.0, 0.01]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"release": "a\x1b[31m"},
+        {"detector": "a\nb"},
+        {"statement": [3]},
+        {"limits": []},
+        {"false_alarms": FALSE_ALARMS, "threshold": None},
+        *({"false_alarms": FALSE_ALARMS | wrong} for wrong in ({"upper": 0.0}, {"lower": "nan"}, {"level": 2})),
+        {"false_alarms": {"expected": 0.1}},
+        *({"p_values": P_VALUES | wrong} for wrong in ({"levels": [1.0]}, {"levels": [1, 0.5]}, {"values": [1, 0]})),
+        {"p_values": {"levels": [], "values": []}},
+        {"p_values": {"levels": [0.5, "inf"], "values": [1, 1]}},
+        {"p_values": []},
+    ],
+    ids=repr,
+)
 def test_an_invalid_description_is_refused(change):
     with (
         faked(always=(200, {}, described("0") | change)) as (url, _),
         pytest.raises(ServerError, match="cannot be read"),
     ):
         Client(url, "m")
+
+
+@pytest.mark.parametrize("change", [{}, {"false_alarms": None, "p_values": None}])
+def test_an_older_server_says_nothing_of_false_alarms_and_p_values(change):
+    with faked(always=(200, {}, described("0") | change)) as (url, _):
+        client = Client(url, "m")
+        assert client._false_alarms() is None
+        with pytest.raises(ThresholdNotSetError, match="no p-values"):
+            client.p_values([[1.0]])
+    with faked(always=(200, {}, described("0") | {"false_alarms": FALSE_ALARMS, "p_values": P_VALUES})) as (url, _):
+        client = Client(url, "m")
+        assert client._false_alarms() == FalseAlarms(0.05, 0.01, 0.1, 0.9, 5.0)
+        assert client._p_table().values.tolist() == [1.0, 0.01]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -75,6 +75,15 @@ def test_nothing_scrolls_sideways_and_text_stands_out(visits, key, width):
     visit.give("nothing")
     expect(page.locator("#problem")).to_be_visible()
     check()
+    doubtful = {"expected": 0.05, "lower": 0.004, "upper": 0.31, "level": 0.9, "trusted": False}
+    page.route(
+        "**/v1/models/patients", lambda route: route.fulfill(json=route.fetch().json() | {"false_alarms": doubtful})
+    )
+    visit.open(key, "patients")
+    visit.score(made_patients(150, 16).to_csv(index=False))
+    expect(page.locator("#result-warning")).to_be_visible()
+    page.fill("#fdr", "0.0001")
+    check()
     for _ in range(2):
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         page.click("#theme")

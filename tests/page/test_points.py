@@ -39,7 +39,7 @@ def test_a_chosen_file_is_scored_and_sorted_most_outlying_first(visit, key, dete
     first = page.locator("#table-body tr").first.locator("td, th").all_inner_texts()
     assert first[:2] == ["1", str(order[0] + 1)]
     assert float(first[2]) == pytest.approx(scores[order[0]], rel=1e-3)
-    assert first[5] == f"P{order[0]}"
+    assert first[6] == f"P{order[0]}"  # after its p-value
     page.click("#page-last")
     assert rows_shown(page) == order[200:].tolist()
     expect(page.locator("#page-place")).to_have_text("201 to 230 of 230")

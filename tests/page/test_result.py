@@ -236,15 +236,131 @@ def test_the_download_is_the_file_with_scores_to_the_bit(visit, key, detectors):
     name, content = saved(page, "#download")
     assert name == "my patients-scored.csv"
     header, *records = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
-    assert header == [*points.columns, "outlier_score", "outside_bounds", "prediction_2"]
+    assert header == [*points.columns, "outlier_score", "outside_bounds", "prediction_2", "p_value", "alarm"]
     given = list(csv.reader(io.StringIO(buffer.getvalue(), newline="")))[1:]
-    assert [record[:-3] for record in records] == given
+    assert [record[:-5] for record in records] == given
     detector = detectors["patients"]
     scores = detector.outlier_scores(points[list(FEATURES)])
-    assert [float(record[-3]) for record in records] == scores.tolist()
+    assert [float(record[-5]) for record in records] == scores.tolist()
     outside = detector.outside_bounds(points[list(FEATURES)])
-    assert [record[-2] for record in records] == ["true" if one else "false" for one in outside]
-    assert [record[-1] for record in records] == ["-1" if score > 1.1 else "1" for score in scores]
+    assert [record[-4] for record in records] == ["true" if one else "false" for one in outside]
+    assert [record[-3] for record in records] == ["-1" if score > 1.1 else "1" for score in scores]
+    assert [float(record[-2]) for record in records] == detector.p_values(points[list(FEATURES)]).tolist()
+    alarms = detector.alarms(points[list(FEATURES)])
+    assert [record[-1] for record in records] == ["true" if one else "false" for one in alarms]
+
+
+def strange_patients(n, seed):
+    """Every sixth one is like none of the reference rows."""
+    points = made_patients(n, seed)
+    points.loc[::6, ["age", "bmi", "glucose"]] = [19, 58, 24]
+    return points
+
+
+@needs_chromium
+def test_alarms_are_those_of_the_library_at_any_rate(visit, key, detectors):
+    points, detector = strange_patients(90, 20), detectors["patients"]
+    page = visit.open(key, "patients")
+    visit.score(points.to_csv(index=False))
+    p_values = detector.p_values(points[list(FEATURES)])
+    assert page.input_value("#fdr") == "0.1"
+    seen = set()
+    for fdr in ("0.1", "0.0001", "0.02", "0.05", "0.25", "0.9999"):
+        page.fill("#fdr", fdr)
+        alarms = detector.alarms(points[list(FEATURES)], fdr=float(fdr))
+        seen.add(int(alarms.sum()))
+        expect(page.locator("#flagged")).to_contain_text(f"{alarms.sum()} flagged of 90 points")
+        shown = {
+            int(row): (text, flagged)
+            for row, text, flagged in page.eval_on_selector_all(
+                "#table-body tr",
+                """lines => lines.map((line) => [line.dataset.row, line.querySelector(".p-value").title,
+                    !line.querySelector(".p-value .tag").hidden])""",
+            )
+        }
+        assert {row: float(text) for row, (text, _) in shown.items()} == dict(enumerate(p_values.tolist()))
+        assert {row: flagged for row, (_, flagged) in shown.items()} == dict(enumerate(alarms.tolist()))
+        _, content = saved(page, "#download")
+        records = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+        assert [record["alarm"] for record in records] == [str(one).lower() for one in alarms.tolist()]
+    assert len(seen) > 2
+    page.fill("#fdr", "0.0001")
+    expect(page.locator("#flagged")).to_contain_text("none ever is")
+    expect(page.locator("#flagged")).to_contain_text("More rows times epsilon give smaller ones.")
+    page.fill("#fdr", "0.25")
+    for wrong in ("1", "0", "-1", ""):
+        page.fill("#fdr", wrong)
+        expect(page.locator("#flagged")).to_have_text("The rate must be a number between 0 and 1.")
+        assert page.get_attribute("#fdr", "aria-invalid") == "true"
+    _, content = saved(page, "#download")
+    records = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    alarms = detector.alarms(points[list(FEATURES)], fdr=0.25)  # the last rate that can be used
+    assert [record["alarm"] for record in records] == [str(one).lower() for one in alarms.tolist()]
+    page.get_by_role("columnheader", name="p-value", exact=True).get_by_role("button").click()
+    assert rows_shown(page) == np.argsort(p_values, kind="stable").tolist()
+    assert len(visit.sent()) == 1  # all of it was worked out in the page
+
+
+@needs_chromium
+def test_points_without_a_score_have_no_alarm_and_do_not_count(visit, key, detectors):
+    points, detector = strange_patients(60, 21), detectors["patients"]
+    points["bmi"] = points["bmi"].astype(object)
+    points.loc[[0, 6, 7], "bmi"] = ""
+    page = visit.open(key, "patients")
+    visit.expected = {400, 401}
+    visit.give(points.to_csv(index=False))
+    page.click("#leave-unscored")
+    expect(page.locator("#table-body tr")).to_have_count(60)
+    whole = points[points["bmi"] != ""]
+    alarms = detector.alarms(whole[list(FEATURES)].astype({"bmi": float}))
+    expect(page.locator("#flagged")).to_contain_text(f"{alarms.sum()} flagged of 57 points")
+    _, content = saved(page, "#download")
+    records = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+    assert [record["alarm"] for record in records if record["p_value"]] == [str(one).lower() for one in alarms]
+    assert [record["p_value"] == record["alarm"] == "" for record in records] == (points["bmi"] == "").tolist()
+
+
+@needs_chromium
+def test_without_p_values_there_is_nothing_to_flag(visit, key):
+    page = visit.open(key, "plain")
+    visit.score("x,y\n0.5,0.5\n0.1,0.9\n")
+    expect(page.locator("#flagging")).to_be_hidden()
+    assert "p-value" not in page.locator("#table-header th").all_inner_texts()
+    assert saved(page, "#download")[1].decode().splitlines()[0] == "x,y,outlier_score,outside_bounds,prediction"
+    assert "False alarms" not in page.locator("#model-facts").inner_text()
+    expect(page.locator("#model-warning")).to_be_hidden()
+    expect(page.locator("#result-warning")).to_be_hidden()
+
+
+@needs_chromium
+def test_a_threshold_that_cannot_be_trusted_is_a_headline(visit, key, detectors):
+    found = {"expected": 0.05, "lower": 0.004, "upper": 0.31, "level": 0.9, "trusted": False}
+    page = visit.page
+
+    def described(route):
+        route.fulfill(json=route.fetch().json() | {"false_alarms": found})
+
+    visit.open(key, "patients")
+    assert detectors["patients"].false_alarms().trusted
+    expect(page.locator("#model-warning")).to_be_hidden()
+    expect(page.locator("#model-facts")).to_contain_text("% of normal points (90\N{NO-BREAK SPACE}% confidence)")
+    page.route("**/v1/models/patients", described)
+    visit.open(key, "patients")
+    visit.score(made_patients(20, 22).to_csv(index=False))
+    said = (
+        "The model\N{RIGHT SINGLE QUOTATION MARK}s threshold cannot be trusted: it may flag 0.4 % to 31 % of normal points "
+        "(90 % confidence)."
+    )
+    for place in ("#model-warning", "#result-warning"):
+        expect(page.locator(place)).to_be_visible()
+        assert page.locator(place).inner_text().replace("\N{NO-BREAK SPACE}", " ") == said
+    first = "(id) => document.querySelector(id).firstElementChild.id"
+    assert page.evaluate(first, "#model") == "model-warning"
+    top = "(id) => document.querySelector(id).getBoundingClientRect().top"
+    assert page.evaluate(top, "#result-warning") < page.evaluate(top, "#summary")
+    found |= {"expected": 0.0, "lower": 0.0, "upper": 0.0}
+    visit.open(key, "patients")
+    expect(page.locator("#model-warning")).to_contain_text("it lies above every score")
 
 
 @needs_chromium

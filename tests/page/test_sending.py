@@ -64,9 +64,9 @@ def test_only_the_models_columns_leave_the_browser(visits, server, key, detector
     assert shown == points[columns].iloc[order[0]].astype(str).tolist()
     assert explained == [name for name, _, _ in detector.explain(features.iloc[[order[1]]]).ranking(0)]
     header, *records = csv.reader(io.StringIO(content.decode(), newline=""))
-    assert header == [*columns, "outlier_score", "outside_bounds", "prediction"]
-    assert [record[:-3] for record in records] == points[columns].astype(str).to_numpy().tolist()
-    assert [float(record[-3]) for record in records] == scores.tolist()
+    assert header == [*columns, "outlier_score", "outside_bounds", "prediction", "p_value", "alarm"]
+    assert [record[:-5] for record in records] == points[columns].astype(str).to_numpy().tolist()
+    assert [float(record[-5]) for record in records] == scores.tolist()
 
 
 @pytest.mark.slow

@@ -19,6 +19,11 @@ QUERIES = [
     "threshold=1e999",
     "target_fpr=0.1",
     "target_fpr=.2&missing=error",
+    "fdr=0.2",
+    "fdr=.1&missing=null&threshold=1",
+    "fdr=0",
+    "fdr=1",
+    "fdr=x",
     "missing=x",
     "missing=",
     "threshold=",
@@ -68,8 +73,10 @@ def test_parameters_mean_the_same(both, query):
     if found[0] == 400:
         error = json.loads(found[2])["error"]
         assert error["code"] == "bad-parameter"
-        assert any(name in error["message"] for name in ("missing", "threshold", "target_fpr", "unknown", "other"))
-    assert found[0] == (200 if query in QUERIES[:6] else 400)
+        assert any(
+            name in error["message"] for name in ("missing", "threshold", "target_fpr", "fdr", "unknown", "other")
+        )
+    assert found[0] == (200 if query in QUERIES[:8] else 400)
 
 
 @pytest.mark.parametrize(

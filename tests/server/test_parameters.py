@@ -12,6 +12,8 @@ SAID = [
     (ScoreQuery, {"threshold": ""}, "threshold must be a number, such as 0.05, got ''."),
     (ScoreQuery, {"threshold": "1_0"}, "threshold must be a number, such as 0.05, got '1_0'."),
     (ScoreQuery, {"target_fpr": "-inf"}, "target_fpr must be greater than 0, got '-inf'."),
+    (ScoreQuery, {"fdr": "0"}, "fdr must be greater than 0, got '0'."),
+    (ScoreQuery, {"fdr": "1e0"}, "fdr must be less than 1, got '1e0'."),
     (ScoreQuery, {"target_fpr": "1", "threshold": "x"}, "target_fpr must be less than 1, got '1'."),
     (
         ExplainQuery,

@@ -61,7 +61,7 @@ def other_releases(model: Model, worlds: Worlds) -> float:
 def _of_histogram(model: Model, worlds: Worlds, noise: Noise) -> float:
     histogram = model.score_histogram
     assert histogram is not None
-    bins = bin_of(model.outlier_scores(worlds.positions(model)), histogram.levels)
+    bins = bin_of(model.own_scores(worlds.positions(model)), histogram.levels)
     own, crowd = worlds.configuration.rows_per_person, worlds.crowd
     exact = np.zeros((2, len(histogram.counts)), np.int64)
     for world, rows in enumerate(((crowd + own, crowd), (crowd, crowd + own * worlds.configuration.replaces))):

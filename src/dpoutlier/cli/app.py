@@ -23,6 +23,7 @@ from dpoutlier.cli.old_names import accept_old_names
 from dpoutlier.cli.plan import plan
 from dpoutlier.cli.score import score
 from dpoutlier.cli.serve import serve
+from dpoutlier.cli.watch import watch
 
 app = typer.Typer(
     name="dpoutlier",
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (demo, features, plan, fit, score, explain, export, merge, inspect, serve, audit):
+for command in (demo, features, plan, fit, score, watch, explain, export, merge, inspect, serve, audit):
     app.command(cls=Command, context_settings=accept_old_names(command))(command)
 for name, group in (("ledger", ledger), ("keys", keys), ("audit-log", audit_log)):
     app.add_typer(group, name=name)

@@ -21,6 +21,7 @@ REMEDIES = {
     "merged-model": "Set a threshold on the outlier score yourself: --threshold SCORE.",
     "no-histogram": "Fit with --target-fpr 0.05 (it takes --threshold-share of epsilon), or set a threshold on the outlier score "
     "yourself: --threshold SCORE.",
+    "no-p-values": "Fit with --target-fpr 0.05 (it takes --threshold-share of epsilon), and do not merge.",
     "unauthorized": f"{KEY} The operator of the server makes keys.",
 }
 """What to do on the command line, by the code of an error."""

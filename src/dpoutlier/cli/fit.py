@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dpoutlier.cli.progress import reading, say, say_if_compiling
+from dpoutlier.cli.threshold import warn_of
 from dpoutlier.detectors.registry import DETECTOR_NAMES
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError
 
@@ -64,7 +65,12 @@ def fit(
     target_fpr: Annotated[
         float | None, typer.Option(help="Spend a share of epsilon on a threshold at this false-positive rate.")
     ] = None,
-    threshold_share: Annotated[float, typer.Option(help="Share of epsilon for the threshold.")] = 0.05,
+    threshold_share: Annotated[
+        str, typer.Option(help="Share of epsilon for the threshold; 'auto' takes 0.05 to 0.25 by a public rule.")
+    ] = "auto",
+    outlier_share: Annotated[
+        float, typer.Option(help="Declared share of outliers among the reference rows, for the threshold.")
+    ] = 0.0,
     neighbours: Annotated[
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
@@ -172,7 +178,8 @@ def fit(
         person=person,
         tight_ranges="auto" if tight_ranges is None else tight_ranges,
         target_fpr=target_fpr,
-        threshold_share=threshold_share,
+        threshold_share=_share_or_auto(threshold_share),
+        outlier_share=outlier_share,
         ledger=book,
         dataset=dataset,
     )
@@ -189,7 +196,11 @@ def fit(
         path = unfitted.save(output, overwrite=force)
         if book is not None:
             book.settle()
+        false_alarms = unfitted._false_alarms()
+        warn_of(false_alarms)
         say(str(unfitted.privacy_statement()))
+        if false_alarms is not None:
+            say(f"\nThreshold: {false_alarms.threshold:.4g}. Expected false alarms: {false_alarms}")
         if book is not None:
             say(f"\n{book.outcome(book.receipt)}")
         say(f"\nWrote {path}")
@@ -235,6 +246,16 @@ def _set_own(detector: Any, own: dict[str, Any], *, default: bool) -> None:
     if own.get("max_depth") == -1:
         own["max_depth"] = None
     detector.set_params(**own)
+
+
+def _share_or_auto(text: str) -> float | str:
+    from dpoutlier._validate import parameter_error  # noqa: PLC0415
+
+    if text == "auto":
+        return text
+    if not re.fullmatch(r"[0-9]*\.?[0-9]+", text):
+        raise parameter_error("--threshold-share", "'auto' or a number between 0 and 1", text)
+    return float(text)
 
 
 def _number_or_auto(option: str, text: str) -> int | str:

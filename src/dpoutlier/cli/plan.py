@@ -7,9 +7,11 @@ import typer
 
 from dpoutlier.cli.fit import Detector, Neighbours
 from dpoutlier.cli.progress import console, say, say_if_compiling, working
+from dpoutlier.cli.threshold import doubt
 
 if TYPE_CHECKING:
     from dpoutlier.detectors.simulate import Advice, Outlook
+    from dpoutlier.scoring.false_alarms import FalseAlarms
 
 
 NUMBERS = {"noise", "rows", "AUROC", "control"}
@@ -24,6 +26,12 @@ def plan(
         Neighbours, typer.Option(help="Which data sets must be hard to tell apart.")
     ] = "add-or-remove-one",
     rows_per_person: Annotated[int, typer.Option(help="Largest number of rows of one person.")] = 1,
+    target_fpr: Annotated[
+        float | None,
+        typer.Option(
+            help="Also say what a threshold at this false-positive rate would do, which takes a share of epsilon."
+        ),
+    ] = None,
 ) -> None:
     """Estimate how well a detector would work, before any data is read.
 
@@ -32,7 +40,7 @@ def plan(
 
     Example: dpoutlier plan --n-rows 5000 --features features.toml --epsilon 0.5
     """
-    from dpoutlier._validate import parameter_error  # noqa: PLC0415
+    from dpoutlier._validate import checked_share, parameter_error  # noqa: PLC0415
     from dpoutlier.detectors.simulate import advise  # noqa: PLC0415 - --help must not wait for it
     from dpoutlier.features.bounds import Bounds  # noqa: PLC0415
     from dpoutlier.privacy.guarantee import as_epsilon  # noqa: PLC0415
@@ -41,6 +49,8 @@ def plan(
     exact = as_epsilon(epsilon)
     if exact is None:
         raise parameter_error("--epsilon", "finite", epsilon, "Without noise there is nothing to plan.")
+    if target_fpr is not None:
+        checked_share(target_fpr=target_fpr)
     assert bounds.names is not None
     say_if_compiling()
     with working("simulating"):
@@ -52,8 +62,14 @@ def plan(
             bounds=bounds,
             neighbours=neighbours,
             rows_per_person=rows_per_person,
+            target_fpr=target_fpr,
         )
+    found = advice.false_alarms
+    if found is not None and not found.trusted:
+        say(_of_threshold(advice, found, target_fpr), "yellow")
     _print(advice)
+    if found is not None and found.trusted:
+        say(_of_threshold(advice, found, target_fpr))
 
 
 def _print(advice: "Advice") -> None:
@@ -146,3 +162,23 @@ def _sentences(advice: "Advice") -> list[str]:
         "outliers that take random values in a quarter of their features. Your data will differ."
     )
     return lines
+
+
+def _of_threshold(advice: "Advice", found: "FalseAlarms", target_fpr: float | None) -> str:
+    """What a threshold would do. On fewer rows than meant, the chance in which rows are there makes the interval wider."""
+    from dpoutlier.scoring.false_alarms import percent  # noqa: PLC0415
+
+    fewer = advice.n_simulated < advice.n_rows
+    if not found.trusted:
+        where = (
+            f" on the {advice.n_simulated:,} rows that were simulated; with all of yours it can be surer"
+            if fewer
+            else ""
+        )
+        return f"The threshold could not be trusted{where}: with --target-fpr {target_fpr:g} {doubt(found)}."
+    lower, upper, level = (percent(share) for share in (found.lower, found.upper, found.level))
+    most = f" at most ({level} confidence; fewer rows than yours were simulated, which makes it wider)"
+    return (
+        f"With --target-fpr {target_fpr:g} about {percent(found.expected)} of normal points would be flagged; expect between "
+        f"{lower} and {upper}" + (f"{most}." if fewer else f" ({level} confidence).")
+    )

@@ -1,5 +1,6 @@
 """``dpoutlier score``: points in, scores out."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -8,6 +9,7 @@ import typer
 
 from dpoutlier.cli.model_source import CaFile, KeyFile, ModelOrId, open_model
 from dpoutlier.cli.progress import console, points_done, say, say_if_compiling
+from dpoutlier.cli.threshold import warn_of
 from dpoutlier.exceptions import InvalidParameterError, PointsError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpoutlier.cli.points import Points
+    from dpoutlier.detectors.alarms import Alarms, Tally
     from dpoutlier.detectors.batches import BatchScorer
     from dpoutlier.detectors.scores import ScoresPoints
 
@@ -49,6 +52,10 @@ def score(
     threshold: Annotated[
         float | None, typer.Option(help="Move the threshold to this outlier score, free of charge.")
     ] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(help="Flag points at this false-discovery rate: adds columns p_value and alarm."),
+    ] = None,
     missing: Annotated[
         Missing,
         typer.Option(
@@ -71,24 +78,30 @@ def score(
 
     Many files: dpoutlier score model.dpo "points/*.parquet" -o scores.parquet
 
+    Alarms, of which about a tenth at most is false: dpoutlier score model.dpo patients.csv -o scores.csv --fdr 0.1
+
     On a server: dpoutlier score model patients.csv -o scores.csv --url https://host:8765 --key-file key.txt
     """
     from dpoutlier._atomic import check_output  # noqa: PLC0415 - --help must not wait for it
+    from dpoutlier._validate import checked_share  # noqa: PLC0415
     from dpoutlier.tables.paths import format_of  # noqa: PLC0415
 
     if target_fpr is not None and threshold is not None:
         raise InvalidParameterError("--target-fpr and --threshold both move the threshold: give one of them.")
+    if fdr is not None:
+        checked_share(fdr=fdr)
     if output is not None:
         format_of(output)
         check_output(output, overwrite=force)
     detector = open_model(model, url, key_file, ca, n_jobs)
     if target_fpr is not None or threshold is not None:
         detector.set_threshold(target_fpr=target_fpr, score=threshold)
+    warn_of(detector._false_alarms(), "See dpoutlier inspect.", stderr=True)
     if url is None:
         say_if_compiling()
 
     def score_all(scoring: "ScoresPoints") -> ScoreResult:
-        return _run(points, scoring, missing, output, TopPoints(top), overwrite=force)
+        return _run(points, scoring, missing, output, TopPoints(top), fdr, overwrite=force)
 
     retry = getattr(detector, "_retry_on_replaced_model", None)
     scored = score_all(detector) if retry is None else retry(score_all)
@@ -96,6 +109,8 @@ def score(
         console(stderr=True).print("This model file is secret: keep it with the custodian.", style="yellow")
     if top:
         _print_top(scored)
+    if scored.flagging is not None:
+        _print_flagged(scored.flagging)
     if output is not None:
         say(f"Wrote {output}")
 
@@ -129,6 +144,20 @@ class TopPoints:
                 del self.best[self.size :]
 
 
+class Flagging(NamedTuple):
+    """What was flagged at a false-discovery rate."""
+
+    fdr: float
+    tally: "Tally"
+    alarms: "Alarms"
+
+    def of(self, score: float) -> dict[str, Any]:
+        """What is added to one point."""
+        import numpy as np  # noqa: PLC0415
+
+        return {name: values[0].item() for name, values in self.alarms.columns(np.array([score])).items()}
+
+
 class ScoreResult(NamedTuple):
     """The result of scoring, for the printed table."""
 
@@ -137,6 +166,7 @@ class ScoreResult(NamedTuple):
     added: list[str]
     features: list[str]
     """The columns that are features, if the model knows names."""
+    flagging: Flagging | None
 
 
 def _run(
@@ -145,44 +175,72 @@ def _run(
     missing: Missing,
     output: Path | None,
     top: TopPoints,
+    fdr: float | None,
     *,
     overwrite: bool,
 ) -> ScoreResult:
-    """Score all points and write them. The file gets its name when it is complete."""
+    """Score all points and write them. The file gets its name when it is complete.
+
+    Which points are flagged depends on all of them, so with ``fdr`` a first pass counts and a second one writes.
+    """
     import pyarrow as pa  # noqa: PLC0415
 
     from dpoutlier._atomic import write_aside  # noqa: PLC0415
     from dpoutlier.cli.points import Points, points_writer  # noqa: PLC0415
+    from dpoutlier.detectors.alarms import ALARM, P_VALUE, Alarms, Tally  # noqa: PLC0415
     from dpoutlier.detectors.frames import batch_scorer, feature_columns  # noqa: PLC0415
 
     scorer, domain = batch_scorer(detector, missing=missing), detector._fitted_domain()
+    tally = None if fdr is None else Tally(detector._p_table())
+    more = [] if tally is None else [pa.field(P_VALUE, pa.float64()), pa.field(ALARM, pa.bool_())]
+    names = [field.name for field in more]
     source = Points(points, domain)
-    features = feature_columns(list(source.schema.names), scorer, where=str(source.files[0]))
-    scored = ScoreResult(top, source, scorer.names, features if domain.names else [])
+    features = feature_columns(list(source.schema.names), scorer, more=names, where=str(source.files[0]))
+    flagging = None
+    if output is None or tally is not None:
+        counted = top if output is None else TopPoints(0)
+        for _, scores in _scored_batches(
+            source, scorer, features, counted, "scoring" if output is None else "counting"
+        ):
+            if tally is not None:
+                tally.add(scores)
+    if fdr is not None and tally is not None:
+        flagging = Flagging(fdr, tally, Alarms(tally.table, tally.cutoff(fdr)))
+    scored = ScoreResult(top, source, [*scorer.names, *names], features if domain.names else [], flagging)
     if output is None:
-        for _ in _scored_batches(source, scorer, features, top):
-            pass
         return scored
-    schema = pa.schema([*source.schema, *scorer.fields()], source.schema.metadata)
+    schema = pa.schema([*source.schema, *scorer.fields(), *more], source.schema.metadata)
     numbers = [name for j, name in enumerate(features) if domain.category(j) is None]
 
     def content(stream: IO[bytes]) -> None:
         with points_writer(stream, output.suffix.lower(), schema, numbers) as write:
-            for table in _scored_batches(source, scorer, features, top):
-                write(table)
+            for table, scores in _scored_batches(source, scorer, features, top, "scoring"):
+                write(table if flagging is None else _with_alarms(table, scores, flagging, more))
 
     write_aside(output, content, overwrite=overwrite)
     return scored
 
 
-def _scored_batches(
-    source: "Points", scorer: "BatchScorer", features: list[str], top: TopPoints
-) -> "Iterator[pa.Table]":
-    """The points with their scores, batch by batch."""
+def _with_alarms(
+    table: "pa.Table", scores: "NDArray[np.float64]", flagging: Flagging, fields: "list[pa.Field]"
+) -> "pa.Table":
+    """The table with p-values and alarms, both empty for points without a score."""
     import numpy as np  # noqa: PLC0415
     import pyarrow as pa  # noqa: PLC0415
 
-    with points_done("scoring") as show:
+    for field, values in zip(fields, flagging.alarms.columns(scores).values(), strict=True):
+        table = table.append_column(field, pa.array(values, mask=np.isnan(scores)))
+    return table
+
+
+def _scored_batches(
+    source: "Points", scorer: "BatchScorer", features: list[str], top: TopPoints, doing: str
+) -> "Iterator[tuple[pa.Table, NDArray[np.float64]]]":
+    """The points with their scores, batch by batch, and the scores, NaN for a point that has none."""
+    import numpy as np  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    with points_done(doing) as show:
         for batch in source:
             table, (before, after) = batch.table, batch.share
             chosen, parts = table.select(features), []
@@ -192,9 +250,9 @@ def _scored_batches(
                 show(top.points + done, before + (after - before) * done / len(table))
             for field, *values in zip(scorer.fields(), *parts, strict=True):
                 table = table.append_column(field, pa.chunked_array(values, field.type))
-            scores = table.column(scorer.score).to_numpy()
-            top.add(table, np.asarray(scores, np.float64), batch.file, batch.first)
-            yield table
+            scores = np.asarray(table.column(scorer.score).to_numpy(), np.float64)
+            top.add(table, scores, batch.file, batch.first)
+            yield table, scores
 
 
 def _batch_scores(source: "Points", scorer: "BatchScorer", features: "pa.Table", file: int, first: int) -> list[Any]:
@@ -211,9 +269,10 @@ def _print_top(scored: ScoreResult) -> None:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    out, (top, source, added, features) = console(), scored
+    out, (top, source, added, features, flagging) = console(), scored
     places = ["file", "row"] if len(source.files) > 1 else ["row"]
-    room = max(0, (out.width - 52) // 14 - len(places) + 1)  # as many of the other columns as fit
+    own = 52 if flagging is None else 74
+    room = max(0, (out.width - own) // 14 - len(places) + 1)  # as many of the other columns as fit
     others = [*features, *(name for name in source.schema.names if name not in features)]
     names = [*added, *others[:room]]
     table = Table(title=f"{len(top.best)} most outlying of {top.points} points", title_justify="left")
@@ -223,14 +282,32 @@ def _print_top(scored: ScoreResult) -> None:
         )
     for one in top.best:
         where = [Text(source.files[one.file].name), Text(str(one.row))][-len(places) :]
-        table.add_row(*where, *(Text(_shown(name, one.values[name])) for name in names))
+        values = one.values if flagging is None else one.values | flagging.of(one.score)
+        table.add_row(*where, *(Text(_shown(name, values[name])) for name in names))
     out.print(table)
 
 
+def _print_flagged(flagging: Flagging) -> None:
+    """How many points were flagged; if none was, why."""
+    fdr, tally, alarms = flagging
+    n, smallest = tally.n, float(tally.table.values.min())
+    flagged = tally.flagged(alarms.cutoff)
+    say(f"Flagged {flagged:,} of {n:,} points at a false-discovery rate of {fdr:g}.")
+    remedy = "A fit with more rows times epsilon gives smaller ones."
+    if smallest > fdr:
+        say(f"None can ever be, since the smallest p-value that this model gives is {smallest:.3g}. {remedy}")
+    elif n and not flagged:
+        fewest = math.ceil(smallest * n / fdr)
+        say(
+            f"The smallest p-value that this model gives is {smallest:.3g}, so of {n:,} points fewer than {fewest:,} are never "
+            f"flagged. {remedy}"
+        )
+
+
 def _shown(name: str, value: Any) -> str:
-    if name == "outlier_score":
+    if name in {"outlier_score", "p_value"}:
         return f"{value:.4g}"
-    if name == "outside_bounds":
+    if name in {"outside_bounds", "alarm"}:
         return "yes" if value else ""
     if name == "prediction":
         return "outlier" if value == -1 else "inlier"

@@ -20,13 +20,16 @@ from dpoutlier.exceptions import InvalidParameterError, ServerError, ThresholdNo
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.statement import PrivacyStatement
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.scoring.p_values import PValues
 from dpoutlier.tables.rows import Positions
 
 T = TypeVar("T")
 
 
-LACKING = frozenset({"count_intervals", "estimator", "export_scores", "guarantee_", "model_", "save", "walk"})
+LACKING = frozenset(
+    {"count_intervals", "estimator", "export_scores", "false_alarms", "guarantee_", "model_", "save", "walk"}
+)
 """What a fitted detector has and a client lacks, since it needs the model itself."""
 
 
@@ -503,6 +506,9 @@ class Client(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self._served._threshold()
+
+    def _false_alarms(self) -> FalseAlarms | None:
+        return self._served._false_alarms()
 
     def _p_table(self) -> PValues:
         return self._served._p_table()

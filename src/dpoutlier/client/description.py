@@ -13,6 +13,7 @@ from dpoutlier.exceptions import DpoutlierError, ServerError
 from dpoutlier.features.category import Category
 from dpoutlier.features.domain import Domain, axis_of
 from dpoutlier.model.statement import PrivacyStatement
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.scoring.p_values import PValues
 
 RELEASE, DETECTOR = re.compile("[0-9a-f]{1,64}"), re.compile("[A-Za-z][A-Za-z0-9]{0,63}")
@@ -43,6 +44,8 @@ class Description:
     threshold: float | None
     target_fpr: float | None
     """The false-positive rate of the fit; None if the model has no histogram of scores."""
+    false_alarms: FalseAlarms | None
+    """Of the model's own threshold; None if the server says nothing of it."""
     p_values: PValues | None
     """The p-value of each bin of scores; None if the model gives none."""
     limits: Limits
@@ -62,6 +65,7 @@ class Description:
                 person=None if content["person"] is None else str(content["person"]),
                 threshold=threshold_of(content["threshold"]),
                 target_fpr=None if content["target_fpr"] is None else float(content["target_fpr"]),
+                false_alarms=_false_alarms(content.get("false_alarms"), content["threshold"]),
                 p_values=_p_values(content.get("p_values")),
                 limits=Limits(*(min(max(1, int(limits[field.name])), MOST) for field in fields(Limits))),
                 statement=statement_of(content["statement"], str(content["statement_text"])),
@@ -89,6 +93,15 @@ def threshold_of(value: Any) -> float | None:
     if isinstance(value, bool) or math.isnan(float(value)):
         raise ValueError
     return float(value)
+
+
+def _false_alarms(content: dict[str, Any] | None, threshold: Any) -> FalseAlarms | None:
+    if content is None:
+        return None
+    expected, lower, upper, level = (float(content[name]) for name in ("expected", "lower", "upper", "level"))
+    if not (0 <= lower <= upper <= 1 and 0 <= expected <= 1 and 0 < level < 1):
+        raise ValueError
+    return FalseAlarms(expected, lower, upper, level, float(threshold))
 
 
 def _p_values(content: dict[str, Any] | None) -> PValues | None:

@@ -18,6 +18,7 @@ from dpoutlier.client.explanation import ServedExplanation
 from dpoutlier.detectors.scores import ScoresPoints
 from dpoutlier.exceptions import ServerError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.scoring.p_values import PValues
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions, Rows
@@ -161,6 +162,10 @@ class ServedModel(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self._moved
+
+    def _false_alarms(self) -> FalseAlarms | None:
+        """What the server says of its own threshold. Of one that was moved it says nothing."""
+        return self.description.false_alarms if self._moved == self.description.threshold else None
 
     def _p_table(self) -> PValues:
         if self.description.p_values is None:

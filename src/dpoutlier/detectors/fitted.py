@@ -1,5 +1,6 @@
 """A fit as it is loaded from a file: it scores, and does not fit again."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from dpoutlier.explain.explanation import Explained, Explanation
 from dpoutlier.explain.nearest_region import nearest_regions
 from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
-from dpoutlier.model.drift import Drift, drift_of
+from dpoutlier.model.drift import Drift, Seen
 from dpoutlier.model.file import save_model
 from dpoutlier.model.model import Model
 from dpoutlier.model.statement import PrivacyStatement
@@ -157,8 +158,8 @@ class HoldsModel(ScoresPoints):
 
         Parameters
         ----------
-        X : array or data frame of shape (n_points, n_features)
-            Points, as for ``outlier_scores``: for example all of a day.
+        X : array or data frame of shape (n_points, n_features), or iterator of them
+            Points, as for ``outlier_scores``: for example all of a day. An iterator gives them part by part.
         checks_per_month : int, default=30
             Number of such checks in a month. The 1 % is divided over them.
 
@@ -188,12 +189,10 @@ class HoldsModel(ScoresPoints):
         >>> detector.drift(rng.normal(1, 1, size=(2_000, 3))).drifted
         True
         """
-        model = self._fitted_model()
-
-        def compared(positions: Positions) -> Drift:
-            return drift_of(model, positions, self._outlier_scores(positions), checks_per_month)
-
-        return self._of_points(X, compared)
+        seen = Seen(self._fitted_model())
+        for part in X if isinstance(X, Iterator) else [X]:
+            self._of_points(part, lambda positions: seen.add(self._outlier_scores(positions), positions))
+        return seen.compared(checks_per_month)
 
     def export_scores(
         self,
@@ -417,6 +416,9 @@ class HoldsModel(ScoresPoints):
 
     def _threshold(self) -> float | None:
         return self.model_.threshold
+
+    def _false_alarms(self) -> FalseAlarms | None:
+        return self.model_.false_alarms()
 
     def _p_table(self) -> PValues:
         return self.model_.p_values()

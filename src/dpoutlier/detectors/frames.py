@@ -4,6 +4,7 @@ Everywhere it is the same kernel that scores, so equal rows have equal scores to
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,11 +55,16 @@ def score_frame(frame: Any, scorer: BatchScorer) -> Any:
 
 
 def feature_columns(
-    found: list[Any], scorer: BatchScorer, *, ignores_case: bool = False, where: str = "the frame"
+    found: list[Any],
+    scorer: BatchScorer,
+    *,
+    more: Sequence[str] = (),
+    ignores_case: bool = False,
+    where: str = "the frame",
 ) -> list[Any]:
     """The columns that are features, in the order of the fit. Refuses a table that lacks one, or has one that would be added.
 
-    ``ignores_case`` says that names which differ in case only are one name.
+    ``more`` would be added too. ``ignores_case`` says that names which differ in case only are one name.
     """
     domain = scorer.detector._fitted_domain()
     spelled = [str(name).lower() for name in found] if ignores_case else found
@@ -66,7 +72,7 @@ def feature_columns(
     for name, own in zip(found, spelled, strict=True):
         if times[own] > 1:
             raise PointsError(f"{where} has more than one column named {name!r}.")
-    for name in scorer.names:
+    for name in (*scorer.names, *more):
         own = name.lower() if ignores_case else name
         if own in known:
             raise PointsError(

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from dpoutlier._validate import checked_share, is_whole, parameter_error, share_below_half
-from dpoutlier._warn import note_fit, warn_large_epsilon, warn_unsafe
+from dpoutlier._warn import note_fit, warn_large_epsilon, warn_threshold, warn_unsafe
 from dpoutlier.detectors.base import Detector
 from dpoutlier.detectors.fitted import HoldsModel
 from dpoutlier.exceptions import InvalidParameterError, LedgerError, LedgerWarning
@@ -93,6 +93,8 @@ class PartitionedDetector(HoldsModel, Detector):
             If a private detector guarantees nothing: with infinite epsilon, ``unsafe_seed`` or bounds from the reference rows.
         LargeEpsilonWarning
             If epsilon is above 10.
+        ThresholdWarning
+            If the threshold of ``target_fpr`` cannot be trusted.
         RepeatedFitWarning
             At the second private fit of a process without a ledger.
         ColumnNamesWarning
@@ -122,6 +124,9 @@ class PartitionedDetector(HoldsModel, Detector):
         self.model_ = fit_model(X, self._plan(domain, declared._share()))
         self._keep_schema(domain)
         self._released(self.model_)
+        found = self.model_.false_alarms()
+        if found is not None and not found.trusted:
+            warn_threshold(stacklevel=2)
         return self
 
     def _check_shown(self, X: Any) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpoutlier._validate import checked_share, parameter_error
 from dpoutlier.exceptions import InvalidParameterError, PointsError, ThresholdNotSetError
 from dpoutlier.features.domain import Domain
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.scoring.p_values import PValues, benjamini_hochberg
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import MissingValueError, Positions
@@ -29,9 +30,9 @@ class ScoresPoints(ABC):
 
     n_features_in_: int
 
-    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold``, ``_p_table`` and ``_only_scoring``, and
-    # ``_fitted_model`` where there is a model. Users do not see them. pyproject.toml lists them, so that ruff permits these and no
-    # others.
+    # Our own modules call ``_fitted_domain``, ``_outlier_scores``, ``_threshold``, ``_false_alarms``, ``_p_table``,
+    # ``_only_scoring``, and ``_fitted_model`` where there is a model. Users do not see them. pyproject.toml lists them, so that
+    # ruff permits these and no others.
 
     @abstractmethod
     def _fitted_domain(self) -> Domain:
@@ -45,6 +46,10 @@ class ScoresPoints(ABC):
 
     @abstractmethod
     def _set_threshold(self, *, target_fpr: float | None, score: float | None) -> None: ...
+
+    def _false_alarms(self) -> FalseAlarms | None:
+        """What is known of the threshold as it is set."""
+        return None
 
     @abstractmethod
     def _p_table(self) -> PValues:

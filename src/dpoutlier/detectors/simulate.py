@@ -1,6 +1,6 @@
 """What a fit can be expected to find, before any data is touched: a simulation on made-up rows of the same shape."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from dpoutlier.features.bounds import Bounds
 from dpoutlier.features.domain import Domain
 from dpoutlier.model.model import Model
 from dpoutlier.privacy.guarantee import Purpose
+from dpoutlier.scoring.false_alarms import FalseAlarms
 from dpoutlier.tables import convert
 from dpoutlier.tables.rows import Rows
 from dpoutlier.trusted.counts import count_rows
@@ -71,6 +72,10 @@ class Advice:
     """The least epsilon, of those looked at, at which the chosen detector becomes useful; None if it never does."""
     too_wide: dict[int, tuple[float, float]]
     """AUROC of the chosen detector where ranges are so many times too wide: as it is fitted, and with the ranges as declared."""
+    n_simulated: int
+    """How many rows were made up. The noise weighs as much as on ``n_rows``; the chance in which rows are there weighs more."""
+    false_alarms: FalseAlarms | None = None
+    """What the threshold of the chosen detector does: medians over the fits. None without ``target_fpr``."""
 
     def part_of_the_way(self, outlook: Outlook) -> float:
         """0 for chance, 1 for plain k-NN."""
@@ -122,10 +127,18 @@ def _declared(rows: NDArray[np.float64], domain: Domain, width: int) -> Any:
 
 
 def advise(
-    n_rows: int, n_features: int, epsilon: float, *, name: str = "auto", bounds: Bounds | None = None, **arguments: Any
+    n_rows: int,
+    n_features: int,
+    epsilon: float,
+    *,
+    name: str = "auto",
+    bounds: Bounds | None = None,
+    target_fpr: float | None = None,
+    **arguments: Any,
 ) -> Advice:
     """Simulate fits on ``n_rows`` rows; with ``bounds``, on features as they are declared. ``arguments`` go to the detectors.
 
+    ``target_fpr`` goes to the chosen detector at this epsilon only: all other fits need no threshold, which takes time.
     What matters is rows times epsilon: more rows than can be simulated quickly become fewer rows at a larger epsilon.
     """
     simulated = min(positive_int(n_rows=n_rows), MAX_SIMULATED, max(MAX_VALUES // n_features, 100))
@@ -136,7 +149,11 @@ def advise(
     chosen = DEFAULT if name == "auto" else name
     ranges = RANGE if bounds is None else bounds
     maker = _Maker(made, factor, ranges, arguments)
-    outlooks = {which: maker.outlook(which, epsilon) for which in DETECTOR_NAMES}
+    false_alarms, outlooks = list[FalseAlarms](), dict[str, Outlook | None]()
+    for which in DETECTOR_NAMES:
+        own = {"target_fpr": target_fpr} if which == chosen and target_fpr is not None else {}
+        outlooks[which], found_alarms = _Maker(made, factor, ranges, {**arguments, **own}).outlook(which, epsilon)
+        false_alarms += found_alarms
     useful = None
     found = outlooks[chosen]
     if found is not None and found.judged and plain > MIN_PLAIN:
@@ -149,7 +166,12 @@ def advise(
         both = ({**arguments, **tight} for tight in ({}, {"tight_ranges": True}))
         as_fitted, declared = (_Maker(wide, factor, ranges, own).mean_auroc(chosen, epsilon) for own in both)
         too_wide[width] = as_fitted, declared
-    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful, too_wide)
+    alarms = _median(false_alarms) if false_alarms else None
+    return Advice(chosen, n_rows, n_features, epsilon, outlooks, plain, useful, too_wide, simulated, alarms)
+
+
+def _median(found: list[FalseAlarms]) -> FalseAlarms:
+    return FalseAlarms(*(float(np.median([getattr(one, part.name) for one in found])) for part in fields(FalseAlarms)))
 
 
 @dataclass(frozen=True)
@@ -188,17 +210,17 @@ class _Maker:
         except InvalidParameterError:  # too small for any noise
             return 0.5
 
-    def outlook(self, which: str, epsilon: float) -> Outlook | None:
-        """What to expect; None for a grid of more cells than can be numbered."""
+    def outlook(self, which: str, epsilon: float) -> tuple[Outlook | None, list[FalseAlarms]]:
+        """What to expect, None for a grid of more cells than can be numbered; and what thresholds do, where fits have them."""
         try:
             fits = self.fits(which, epsilon)
         except TooManyCellsError:
-            return None
+            return None, []
         models = [fitted.model_ for fitted in fits]
         count = float(np.mean([_count_around(model, one) for model, one in zip(models, self.made, strict=True)]))
         paid = next(charge for charge in models[0].charges if charge.purpose == Purpose.COUNTS)
         share = float(paid.epsilon / (models[0].guarantee.epsilon or 1))
-        return Outlook(
+        outlook = Outlook(
             detector=models[0].detector,
             partition=models[0].partition.brief,
             cells=models[0].partition.n_cells,
@@ -209,6 +231,7 @@ class _Maker:
             auroc=float(np.mean(self.aurocs(fits))),
             control=float(np.mean(self.aurocs(self.fits(which, epsilon, control=True)))),
         )
+        return outlook, [found for found in (model.false_alarms() for model in models) if found is not None]
 
 
 def _auroc(fitted: Any, made: _Made) -> float:

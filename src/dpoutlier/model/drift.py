@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from dpoutlier._validate import positive_int
 from dpoutlier.counts.base import all_counts
+from dpoutlier.counts.dense import MAX_DENSE_CELLS
 from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.by_feature import Sums, edges_of, members_of
 from dpoutlier.noise.summed import SummedNoise
 from dpoutlier.privacy.guarantee import Purpose
+from dpoutlier.scoring.threshold import bin_of
 
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
@@ -95,9 +97,17 @@ class Drift:
     n_compared: int
     checks_per_month: int
 
+    def to_dict(self) -> dict[str, Any]:
+        """Give the comparison as data.
+
+        Returns
+        -------
+        dict
+            The attributes by name, in types that JSON has.
+        """
+        return {**vars(self), "shifts": [one._asdict() for one in self.shifts]}
+
     def __str__(self) -> str:
-        if not self.n_compared:
-            return "nothing could be compared"
         head = f"{self.n_points:,} points, {self.n_compared} shares compared"
         if not self.drifted:
             return f"no drift seen: {head}"
@@ -109,118 +119,155 @@ class Drift:
         return "\n".join([f"DRIFT: {head}", *lines])
 
 
-class _Share(NamedTuple):
-    """One share to be compared."""
+class Seen:
+    """Points that were scored, as numbers in cells and in bins of scores: all that a comparison needs of them."""
 
-    what: str
-    where: str
-    points: int
-    rows: int
-    """Noisy."""
-    draws: int
-    """Of noise on them."""
-    total: _Count
-    laws: tuple[Noise, ...]
+    def __init__(self, model: Model, *, scores_only: bool = False) -> None:
+        self.model, self.n = model, 0
+        histogram = model.score_histogram
+        usable = histogram is not None and histogram.left_out and model.merged is None
+        self.histogram = histogram if usable else None
+        self.bins = np.zeros(len(self.histogram.levels) if self.histogram is not None else 0, np.int64)
+        countable = model.partition.n_cells <= MAX_DENSE_CELLS and model.counts.kind in {"dense", "exact"}
+        self.cells = np.zeros(model.partition.n_cells if countable and not scores_only else 0, np.int64)
+        if not len(self.bins) and not len(self.cells):
+            raise InvalidParameterError(
+                "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no "
+                "histogram of scores.",
+                remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
+            )
+
+    def add(self, scores: NDArray[np.float64], positions: Positions | None = None) -> None:
+        """Count some more points. A point without a score (NaN) is left out."""
+        known = ~np.isnan(scores)
+        self.n += int(known.sum())
+        if self.histogram is not None:
+            found = bin_of(scores[known], self.histogram.levels)
+            self.bins += np.bincount(found, minlength=len(self.bins))
+        if len(self.cells) and positions is not None:
+            self.model.partition.tally(positions[:][known], self.cells)
+
+    def compared(self, checks_per_month: Any = 30) -> Drift:
+        """Compare them with what was released."""
+        checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
+        shares = [*_of_scores(self), *_of_features(self)]
+        part = A_MONTH / checks / PARTS / (2 * len(shares))
+        found: dict[str, tuple[float, Shift]] = {}
+        for share in shares if self.n else ():
+            odd, shift = _compared(share, self.n, part)
+            if odd < min(part, found.get(share.what, (math.inf,))[0]):
+                found[share.what] = odd, shift
+        shifts = tuple(shift for _, shift in found.values())
+        return Drift(bool(shifts), shifts, self.n, len(shares), checks)
 
 
 class _Count(NamedTuple):
-    """A noisy number of all rows."""
+    """A noisy number of rows: a sum over some members of the partition, and over how many."""
 
-    rows: int
+    total: int
     laws: tuple[Noise, ...]
     draws: int
+    """Of each law, in the sum."""
+    members: int = 1
 
-    def half_width(self, level: Fraction) -> int:
-        return SummedNoise(self.laws, self.draws).half_width(level)
+    def ends(self, level: Fraction) -> tuple[float, float]:
+        """The number of rows lies between these."""
+        around = SummedNoise(self.laws, self.draws).half_width(level)
+        return max(self.total - around, 0) / self.members, max(self.total + around, 0) / self.members
+
+    @property
+    def variance(self) -> float:
+        return sum(law.variance for law in self.laws) * self.draws / self.members**2
 
 
-def drift_of(model: Model, positions: Positions, scores: NDArray[np.float64], checks_per_month: Any = 30) -> Drift:
-    """Compare points, and their scores, with what was released."""
-    checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
-    shares = [*_of_scores(model, scores), *_of_features(model, positions)]
-    if not shares:
-        raise InvalidParameterError(
-            "the model has nothing to compare points with: its counts are secret or of single cells only, and it has no histogram "
-            "of scores.",
-            remedy="Fit with target_fpr, or use DPForest or DPMarginals.",
-        )
-    n = len(scores)
-    part = A_MONTH / checks / PARTS / (2 * len(shares))
-    found: dict[str, tuple[float, Shift]] = {}
-    for share in shares if n else ():
-        odd, shift = _compared(share, n, part)
-        if odd < min(part, found.get(share.what, (math.inf,))[0]):
-            found[share.what] = odd, shift
-    shifts = tuple(shift for _, shift in found.values())
-    return Drift(bool(shifts), shifts, n, len(shares), checks)
+class _Share(NamedTuple):
+    """One share to be compared: the mean over some members of whether a row, or a point, lies somewhere."""
+
+    what: str
+    where: str
+    points: float
+    rows: _Count
+    all_rows: _Count
 
 
 def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
-    """How odd the points are, if their share is between the ends of that of the rows; and both."""
+    """How odd the points are, if their share is between the ends of that of the rows; and both.
+
+    A mean over members is not yes or no, but between 0 and 1. By Bentkus' inequality its tails are at most e times binomial ones.
+    """
     from scipy.stats import beta, binom  # noqa: PLC0415 - slow to import, and only needed here
 
-    level = 1 - Fraction(part)
-    around, of_all = SummedNoise(share.laws, share.draws).half_width(level), share.total.half_width(level)
-    fewest, most = max(share.total.rows - of_all, 0), max(share.total.rows + of_all, 0)
-    low, high = max(share.rows - around, 0), max(share.rows + around, 0)
-    lower = float(beta.ppf(part, low, most - low + 1)) if 0 < low <= most else float(low > most)
-    upper = float(beta.ppf(1 - part, high + 1, fewest - high)) if high < fewest else 1.0
+    level, more = 1 - Fraction(part), 1.0 if share.rows.members == 1 else math.e
+    (low, high), (fewest, most) = share.rows.ends(level), share.all_rows.ends(level)
+    low, high, fewest, most = math.floor(low), math.ceil(high), math.floor(fewest), math.ceil(most)
+    lower = float(beta.ppf(part / more, low, most - low + 1)) if 0 < low <= most else float(low > most)
+    upper = float(beta.ppf(1 - part / more, high + 1, fewest - high)) if high < fewest else 1.0
     lower = min(lower, upper)
-    odd = min(float(binom.sf(share.points - 1, n, upper)), float(binom.cdf(share.points, n, lower)))
-    return odd, Shift(share.what, share.where, share.points / n, lower, upper)
+    above, below = binom.sf(math.floor(share.points) - 1, n, upper), binom.cdf(math.ceil(share.points), n, lower)
+    return more * min(float(above), float(below)), Shift(share.what, share.where, share.points / n, lower, upper)
 
 
-def _of_scores(model: Model, scores: NDArray[np.float64]) -> list[_Share]:
-    histogram = model.score_histogram
-    if histogram is None or not histogram.left_out or model.merged is not None:
+def _of_scores(seen: Seen) -> list[_Share]:
+    histogram = seen.histogram
+    if histogram is None:
         return []
-    laws = () if histogram.noise is None else (histogram.noise,)
-    n_bins = len(histogram.counts)
-    total = _Count(histogram.rows, laws, n_bins)
-    above = histogram.rows - histogram.counts.cumsum()
+    laws, n_bins = () if histogram.noise is None else (histogram.noise,), len(histogram.counts)
+    above, points = (total - own.cumsum() for total, own in ((histogram.rows, histogram.counts), (seen.n, seen.bins)))
     return [
         _Share(
             SCORE,
             f"score above {histogram.levels[at]:.4g}",
-            int((scores > histogram.levels[at]).sum()),
-            int(above[at]),
-            n_bins - 1 - at,
-            total,
-            laws,
+            int(points[at]),
+            _Count(int(above[at]), laws, n_bins - 1 - at),
+            _Count(histogram.rows, laws, n_bins),
         )
         for at in _spread(n_bins - 1, MOST_LEVELS)
     ]
 
 
-def _of_features(model: Model, positions: Positions) -> list[_Share]:
-    if model.counts.kind not in {"dense", "exact"} or not _countable(model):
+def _of_features(seen: Seen) -> list[_Share]:
+    """For each feature and some of its places: over all members that have it, each with the cut that is nearest to the place."""
+    if not len(seen.cells):
         return []
-    partition, laws = model.partition, model.noise_laws
-    noisy, own = all_counts(model.counts, partition.n_cells), np.zeros(partition.n_cells, np.int64)
-    partition.tally(positions[:], own)
-    seen: set[int] = set()
-    found = []
-    for member in members_of(model):
-        n_cells = member.n_cells
-        total = _best_total(model, _Count(int(noisy[member.cells].sum()), laws, n_cells))
+    model, own = seen.model, seen.cells
+    noisy, laws = all_counts(model.counts, model.partition.n_cells), model.noise_laws
+    members = members_of(model)
+    all_rows = _best_total(model, _Count(int(noisy.sum()), laws, len(noisy), len(members)))
+    below: dict[int, list[tuple[Any, list[tuple[int, int, int]]]]] = {}
+    for member in members:
         for axis in member.axes:
-            if axis.feature in seen:
-                continue
-            seen.add(axis.feature)
             rows, points = (Sums.of(member, axis, counts[member.cells]) for counts in (noisy, own))
             sums = zip(rows.rows.cumsum(), points.rows.cumsum(), rows.cells.cumsum(), strict=True)
-            below = list(sums)
-            for at in _spread(len(below) - 1, MOST_PLACES):
-                there, points_there, draws = below[at]
-                label, where = _place(model, axis, at)
-                found.append(_Share(label, where, int(points_there), int(there), int(draws), total, laws))
+            below.setdefault(axis.feature, []).append((axis, [(int(r), int(p), int(c)) for r, p, c in sums]))
+    found = []
+    for j, of_members in sorted(below.items()):
+        for place in _places(model, j, of_members):
+            chosen = [own[_cell_at(axis, len(own), place)] for axis, own in of_members]
+            rows, points, draws = (sum(parts) for parts in zip(*chosen, strict=True))
+            n = len(of_members)
+            label, where = _words(model, j, place)
+            found.append(_Share(label, where, points / n, _Count(rows, laws, draws, n), all_rows))
     return found
 
 
-def _countable(model: Model) -> bool:
-    from dpoutlier.counts.dense import MAX_DENSE_CELLS  # noqa: PLC0415
+def _places(model: Model, j: int, of_members: list[tuple[Any, list[tuple[int, int, int]]]]) -> list[float]:
+    """Parts of the range, or of the levels, between which shares are compared."""
+    most = max(len(own) for _, own in of_members) - 1
+    if most < 1:
+        return []
+    if len(of_members) > 1 or most > MOST_PLACES or model.domain.category(j) is not None:
+        return [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
+    ends = edges_of(of_members[0][0])
+    return ends[1:-1] + ([1.0] if len(ends) <= most + 1 else [])
 
-    return model.partition.n_cells <= MAX_DENSE_CELLS
+
+def _cell_at(axis: Any, n_cells: int, place: float) -> int:
+    """The last cell below the cut that is the nearest to a place. At least one cell lies above."""
+    ends = edges_of(axis)
+    cuts = ends[1:-1] if len(ends) > 2 else []
+    if len(ends) - 1 < n_cells and (place >= 1 or not cuts):  # levels, or a cell for missing values after the line
+        return min(round(place * (n_cells - 1)), n_cells - 2) if not cuts else n_cells - 2
+    return int(np.argmin(np.abs(np.array(cuts) - place)))
 
 
 def _best_total(model: Model, by_counts: _Count) -> _Count:
@@ -233,18 +280,18 @@ def _best_total(model: Model, by_counts: _Count) -> _Count:
         paid = [charge.noise for charge in model.charges if charge.purpose == Purpose.ROW_COUNT]
         if len(paid) == 1 and model.n_rows_hint is not None and model.n_rows_hint > 1:
             known.append(_Count(model.n_rows_hint, (paid[0],), 1))
-    return min(known, key=lambda one: sum(law.variance for law in one.laws) * one.draws)
+    return min(known, key=lambda one: one.variance)
 
 
-def _place(model: Model, axis: Any, at: int) -> tuple[str, str]:
-    """The name of a feature, and words for all of its cells up to one."""
-    domain, j = model.domain, axis.feature
+def _words(model: Model, j: int, place: float) -> tuple[str, str]:
+    """The name of a feature, and words for what lies below a place."""
+    domain = model.domain
     label = domain.names[j] if domain.names is not None else f"feature {j}"
-    ends = edges_of(axis)
-    if domain.category(j) is not None or at + 1 >= len(ends):
-        return label, f"have one of {at + 1} levels"
-    place = domain.lower[j] + (domain.upper[j] - domain.lower[j]) * ends[at + 1]
-    return label, f"are below {place:.4g}"
+    if domain.category(j) is not None:
+        return label, "have one of some levels"
+    if place >= 1:
+        return label, "have a value"
+    return label, f"are below about {domain.lower[j] + (domain.upper[j] - domain.lower[j]) * place:.4g}"
 
 
 def _spread(n: int, most: int) -> list[int]:

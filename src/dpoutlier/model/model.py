@@ -103,7 +103,9 @@ class Model:
 
     def p_values(self) -> PValues:
         """The p-value of each bin of scores, or an error that says why there are none."""
-        histogram, problem, remedy = self._histogram, "", "Fit again, with target_fpr."
+        if self.merged is not None or self.score_histogram is None:
+            raise ThresholdNotSetError.no_p_values(merged=self.merged is not None)
+        histogram, problem, remedy = self.score_histogram, "", "Fit again, with target_fpr."
         if not histogram.left_out:
             problem = "its histogram of scores was made by an older dpoutlier, which scored each row as one of the reference rows"
         elif not self.scorer.falls:

@@ -128,6 +128,9 @@ class PrivacyStatement:
         People, parts and noise of a merge. None, and left out of ``to_dict()``, for a single release.
     ledger : dict or None
         Where in a ledger the fit was charged. None, and left out of ``to_dict()``, without a ledger.
+    false_alarms : dict or None
+        What the threshold does: ``expected``, ``lower``, ``upper``, ``level`` and whether it can be ``trusted``; see
+        :class:`FalseAlarms`. None, and left out of ``to_dict()``, without a threshold that was estimated.
 
     See Also
     --------
@@ -172,6 +175,7 @@ class PrivacyStatement:
     versions: dict[str, str]
     merged: dict[str, Any] | None = None
     ledger: dict[str, Any] | None = None
+    false_alarms: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         kind = "publishable" if self.publishable else "secret"
@@ -185,7 +189,7 @@ class PrivacyStatement:
         dict
             The attributes by name, in types that JSON has.
         """
-        optional = ("merged", "ledger")
+        optional = ("merged", "ledger", "false_alarms")
         return {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
 
     def __str__(self) -> str:
@@ -259,7 +263,13 @@ def privacy_statement(model: Model) -> PrivacyStatement:
         versions={"dpoutlier": _version("dpoutlier"), "python": platform.python_version(), "numpy": _version("numpy")},
         merged=None if merged is None else _merged(merged),
         ledger=None if model.receipt is None else model.receipt.to_json(),
+        false_alarms=_false_alarms(model),
     )
+
+
+def _false_alarms(model: Model) -> dict[str, Any] | None:
+    found = model.false_alarms()
+    return None if found is None else found.to_dict()
 
 
 def _unit(guarantee: Guarantee, merged: Merged | None) -> str:

@@ -3,6 +3,11 @@
 import textwrap
 from typing import Any
 
+UNTRUSTED = (
+    "THE THRESHOLD CANNOT BE TRUSTED: of normal points it may flag {range}. Scores do not depend on it. More rows, more epsilon "
+    "or a larger share of it for the threshold would help."
+)
+
 
 def page_of(s: Any) -> list[str]:
     title = f"Privacy statement of a {s.detector} model"
@@ -18,6 +23,8 @@ def page_of(s: Any) -> list[str]:
         )
     else:
         promise = "This model is NOT PRIVATE. It promises nothing about the reference data and must be kept secret."
+    if s.false_alarms and not s.false_alarms["trusted"]:
+        lines += [*textwrap.wrap(UNTRUSTED.format(range=_range(s.false_alarms)), 100), ""]
     lines += [*textwrap.wrap(promise, 100), ""]
     rows = [
         ("unit of protection", s.unit),
@@ -31,6 +38,7 @@ def page_of(s: Any) -> list[str]:
         ),
         ("number of rows", s.n_rows_hint),
         ("bounds", s.bounds_source),
+        *([("false alarms", _false_alarms(s.false_alarms))] if s.false_alarms else []),
         *([("people of the parts", _people(s.merged))] if s.merged else []),
         *([("charged to", _ledger(s.ledger))] if s.ledger else []),
     ]
@@ -63,6 +71,15 @@ def page_of(s: Any) -> list[str]:
             lines += textwrap.wrap(text, 98, initial_indent="- ", subsequent_indent="  ")
     lines += ["", "Versions: " + ", ".join(f"{name} {number}" for name, number in s.versions.items())]
     return lines
+
+
+def _false_alarms(found: dict[str, Any]) -> str:
+    return f"about {100 * found['expected']:.2g} % of normal points; {_range(found)}"
+
+
+def _range(found: dict[str, Any]) -> str:
+    """In percent, with the confidence."""
+    return f"{100 * found['lower']:.2g} to {100 * found['upper']:.2g} % (at {100 * found['level']:.3g} % confidence)"
 
 
 def _epsilons(s: Any) -> list[tuple[str, str]]:

@@ -18,8 +18,10 @@ from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.summed import SummedNoise, as_level
 from dpoutlier.scoring.threshold import ScoreHistogram
 
-BENT = 3
-"""Between two levels a share may bend away from a straight line by this part of the room that there is."""
+BENT = 2
+"""Between two levels a share may bend away from a straight line by one over this of the room that there is."""
+TIED = 1.4
+"""Where scores have ties, rows of a cell pass a level together: the chance of sampling is wider by this factor (measured)."""
 WIDE = 2
 """An interval wider than so many times the expected rate is no basis for trust in a threshold."""
 
@@ -72,16 +74,27 @@ class FalseAlarms:
     @property
     def trusted(self) -> bool:
         """Whether the interval is at most twice as wide as the expected share. If not, do not rely on the threshold."""
-        return 0 < self.expected and self.upper - self.lower <= WIDE * self.expected
+        return self.expected > 0 and self.upper - self.lower <= WIDE * self.expected
+
+    def to_dict(self) -> dict[str, float | bool]:
+        """Give the shares as data.
+
+        Returns
+        -------
+        dict
+            ``expected``, ``lower``, ``upper``, ``level`` and ``trusted``.
+        """
+        shares = {name: float(getattr(self, name)) for name in ("expected", "lower", "upper", "level")}
+        return {**shares, "trusted": self.trusted}
 
     def __str__(self) -> str:
-        part = f"{_percent(self.lower)} to {_percent(self.upper)} (at {_percent(self.level)} confidence)"
+        part = f"{percent(self.lower)} to {percent(self.upper)} (at {percent(self.level)} confidence)"
         if self.expected == 0 and self.upper == 0:
             return "none: the threshold lies above every score, so no point is ever flagged"
-        return f"about {_percent(self.expected)} of normal points; {part}"
+        return f"about {percent(self.expected)} of normal points; {part}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """Two digits: 4.8 %, 12 %, 0.031 %."""
     digits = 0 if share == 0 else max(0, 1 - math.floor(math.log10(100 * share)))
     return f"{100 * share:.{min(digits, 4)}f} %"
@@ -125,7 +138,8 @@ def _at(histogram: ScoreHistogram, at: int, level: Fraction) -> tuple[float, flo
     beyond, hits = (1 - float(level)) / 2, share * rows
     low = float(beta.ppf(beyond, hits, rows - hits + 1)) if hits > 0 else 0.0
     high = float(beta.ppf(1 - beyond, hits + 1, rows - hits)) if hits < rows else 1.0
-    return share, max(share - math.hypot(noise, share - low), 0.0), min(share + math.hypot(noise, high - share), 1.0)
+    below, more = ((1.0 if histogram.continuous else TIED) * width for width in (share - low, high - share))
+    return share, max(share - math.hypot(noise, below), 0.0), min(share + math.hypot(noise, more), 1.0)
 
 
 def _laws(noise: Noise | None) -> tuple[Noise, ...]:

@@ -4,10 +4,10 @@ For a point in bin j, with :math:`\tilde T_j` noisy rows in its bin and above it
 
 .. math:: p = \beta + F \frac{1 + \max(\tilde T_j, -1) + d}{\tilde N - c + 1}, \quad d = \tfrac{1}{2} \sqrt{K \mathrm{Var} Z}.
 
-d is at least the mean of the negative part of any sum of up to K draws of the noise Z; the noise on the number of all rows passes c
-with a probability of at most :math:`\beta`; F is exp of the epsilon that axes were chosen with. docs/privacy.md, "p-values", proves
-that a normal point has :math:`P(p \le a) \le a`.
-"""  # (P12)
+d is at least the mean of the negative part of any sum of up to K draws of the noise Z. The noise on the number of all rows passes
+c with a probability of at most :math:`\beta`. F is exp of the epsilon that axes were chosen with. docs/p-values.md proves that a
+point that is exchangeable with the rows has :math:`P(p \le a) \le a`.
+"""
 
 import math
 from dataclasses import dataclass

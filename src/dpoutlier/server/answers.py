@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 from pydantic_core import to_json
 
+from dpoutlier.detectors.alarms import ALARM, P_VALUE
 from dpoutlier.detectors.batches import ScoredBatch
 from dpoutlier.detectors.frames import ADDED
 from dpoutlier.server.bodies import KINDS
@@ -17,10 +18,10 @@ END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 SCORE, OUTSIDE, PREDICTION = ADDED
 
 
-def _lists(scored: ScoredBatch) -> list[list[Any] | None]:
+def _lists(scored: ScoredBatch, names: tuple[str, ...] = ADDED) -> list[list[Any] | None]:
     """Scores, outside, predictions; None for a point without a score, and for predictions without a threshold."""
     found: list[list[Any] | None] = []
-    for name in ADDED:
+    for name in names:
         values = scored.columns.get(name)
         column = None if values is None else values.tolist()
         if column is not None and scored.known is not None:
@@ -40,19 +41,27 @@ def to_json_body(scored: ScoredBatch, served: LoadedModel, threshold: float | No
         OUTSIDE: outside,
         PREDICTION: prediction,
     }
+    if ALARM in scored.columns:
+        content[P_VALUE], content[ALARM] = _lists(scored, (P_VALUE, ALARM))
     return to_json(content)
 
 
+WORDS = {True: "true", False: "false"}
+TEXT: dict[str, Callable[[Any], str]] = {
+    SCORE: repr,
+    OUTSIDE: WORDS.__getitem__,
+    PREDICTION: str,
+    P_VALUE: repr,
+    ALARM: WORDS.__getitem__,
+}
+"""How CSV writes the values of each column."""
+
+
 def to_csv_body(scored: ScoredBatch, served: LoadedModel, threshold: float | None) -> bytes:  # noqa: ARG001 - one form for all writers
-    scores, outside, prediction = _lists(scored)
-    names = [name for name in ADDED if name in scored.columns]
-    words = {True: "true", False: "false", None: ""}
-    columns = [
-        ["" if value is None else repr(value) for value in scores or []],
-        [words[value] for value in outside or []],
-    ]
-    if prediction is not None:
-        columns.append(["" if value is None else str(value) for value in prediction])
+    names, columns = tuple(scored.columns), list[list[str]]()
+    for name, values in zip(names, _lists(scored, names), strict=True):
+        text = TEXT[name]
+        columns.append(["" if value is None else text(value) for value in values or []])
     lines = [",".join(names), *(",".join(row) for row in zip(*columns, strict=True))]
     return ("\n".join(lines) + "\n").encode()
 
@@ -68,7 +77,7 @@ def to_arrow_body(scored: ScoredBatch, served: LoadedModel, threshold: float | N
 @lru_cache(maxsize=64)
 def _head(release: str, threshold: float | None, names: tuple[str, ...]) -> tuple[Any, bytes]:
     """The schema, and the beginning of a stream that has it."""
-    types = {SCORE: pa.float64(), OUTSIDE: pa.bool_(), PREDICTION: pa.int64()}
+    types = {SCORE: pa.float64(), OUTSIDE: pa.bool_(), PREDICTION: pa.int64(), P_VALUE: pa.float64(), ALARM: pa.bool_()}
     metadata = {"release": release} | ({} if threshold is None else {"threshold": repr(threshold)})
     schema = pa.schema([(name, types[name]) for name in names], metadata)
     return schema, schema.serialize().to_pybytes()

@@ -48,7 +48,11 @@ def json_points(body: bytes, domain: Domain, most_rows: int) -> Points:
 def _parameter(content: dict[str, Any], other: str) -> str:
     """How ``other`` is given in a query string. An example if it is not a parameter."""
     value = content[other]
-    if other in {"threshold", "target_fpr"} and type(value) in {int, float} and len(repr(value)) < LONGEST_NUMBER:
+    if (
+        other in {"threshold", "target_fpr", "fdr"}
+        and type(value) in {int, float}
+        and len(repr(value)) < LONGEST_NUMBER
+    ):
         return f"{other}={value!r}"
     return "missing=null" if other == "missing" else "threshold=1"
 

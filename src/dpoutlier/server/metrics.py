@@ -33,6 +33,13 @@ MODEL_CURRENT = Gauge(
     multiprocess_mode="livemin",
     registry=_registry,
 )
+DRIFTED = Gauge(
+    "dpoutlier_model_drifted",
+    "1 if the points of the day before scored otherwise than the reference rows did, by the released counts; else 0.",
+    ["model"],
+    multiprocess_mode="livemax",
+    registry=_registry,
+)
 REJECTED = Counter("dpoutlier_rejected", "Requests refused, by reason.", ["reason"], registry=_registry)
 IN_FLIGHT = Gauge(
     "dpoutlier_in_flight", "Requests that are being worked on.", multiprocess_mode="livesum", registry=_registry
@@ -51,6 +58,7 @@ class Tally:
         self.loads: list[tuple[str, str]] = []
         """A list, because models are loaded in another thread: to append to it is one step."""
         self.current: dict[str, bool] = {}
+        self.drifted: dict[str, bool] = {}
         self.in_flight = 0
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -87,6 +95,8 @@ class Tally:
             del self.loads[0]
         for model, current in [*self.current.items()]:
             MODEL_CURRENT.labels(model).set(current)
+        for model, drifted in [*self.drifted.items()]:
+            DRIFTED.labels(model).set(drifted)
         IN_FLIGHT.set(self.in_flight)
 
 

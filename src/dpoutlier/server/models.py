@@ -25,8 +25,10 @@ from dpoutlier.model.file import PUBLIC_SUFFIX, SECRET_SUFFIX, has_secret_name
 from dpoutlier.model.model import Model
 from dpoutlier.model.name import MODEL_NAME
 from dpoutlier.model.release_id import release_of
+from dpoutlier.scoring.p_values import PValues
+from dpoutlier.server import schemas
 from dpoutlier.server.csv_points import csv_points
-from dpoutlier.server.schemas import FalseAlarms, Feature, Infinite, Limits, ModelDetail, ModelSummary, PValues
+from dpoutlier.server.schemas import FalseAlarms, Feature, Infinite, Limits, ModelDetail, ModelSummary
 from dpoutlier.server.settings import Settings
 from dpoutlier.server.stamps import Stamp, stamp_of
 
@@ -87,6 +89,7 @@ class LoadedModel:
         self.domain, self.person = model.domain, model.guarantee.person
         self.seconds_per_byte: dict[str, float] = {}
         self.layouts: dict[bytes, Any] = {}
+        self.p_table, self.no_p_values = _p_table(model)
         self._scorers: dict[tuple[bool, float | None], BatchScorer] = {}
         self.summary = self._summary()
         self.detail = self._detail(settings).model_dump_json().encode()
@@ -156,7 +159,7 @@ class LoadedModel:
             features=[_feature(self.domain, j) for j in range(self.domain.n_features)],
             person=self.person,
             false_alarms=_false_alarms(self.model),
-            p_values=_p_values(self.model),
+            p_values=_p_values(self.p_table),
             limits=Limits(rows=settings.max_rows, bytes=settings.max_bytes, explain_rows=settings.explain_rows),
             statement=statement.to_dict(),
             statement_text=str(statement),
@@ -182,17 +185,19 @@ def _false_alarms(model: Model) -> FalseAlarms | None:
     found = model.false_alarms()
     if found is None:
         return None
-    return FalseAlarms(
-        expected=found.expected, lower=found.lower, upper=found.upper, level=found.level, trusted=found.trusted
-    )
+    return FalseAlarms.model_validate(found.to_dict())
 
 
-def _p_values(model: Model) -> PValues | None:
+def _p_table(model: Model) -> tuple[PValues | None, str]:
+    """The p-value of each bin of scores; or none, and why."""
     try:
-        found = model.p_values()
-    except DpoutlierError:
-        return None
-    return PValues(levels=found.levels.tolist(), values=found.values.tolist())
+        return model.p_values(), ""
+    except DpoutlierError as error:
+        return None, error.problem
+
+
+def _p_values(table: PValues | None) -> schemas.PValues | None:
+    return None if table is None else schemas.PValues(levels=table.levels.tolist(), values=table.values.tolist())
 
 
 def _middle_row(domain: Domain) -> list[Any]:

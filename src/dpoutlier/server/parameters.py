@@ -28,6 +28,7 @@ def _number(text: Any) -> Any:
 
 
 Number = Annotated[float, BeforeValidator(_number)]
+Share = Annotated[float, Field(gt=0, lt=1), BeforeValidator(_number)]
 
 
 class ScoreQuery(BaseModel, extra="forbid", frozen=True):
@@ -38,11 +39,15 @@ class ScoreQuery(BaseModel, extra="forbid", frozen=True):
         description="What to do if a point lacks a value for a feature without a cell for missing values: raise an error, or "
         "give no score.",
     )
-    target_fpr: Number | None = Field(
-        default=None, gt=0, lt=1, description="Use the threshold for this false-positive rate, in this response only."
+    target_fpr: Share | None = Field(
+        default=None, description="Use the threshold for this false-positive rate, in this response only."
     )
     threshold: Number | None = Field(
         default=None, description="Use this outlier score as the threshold, in this response only."
+    )
+    fdr: Share | None = Field(
+        default=None,
+        description="Flag points at this false-discovery rate, among those of this request: adds p_value and alarm.",
     )
 
     @model_validator(mode="after")

@@ -12,7 +12,10 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from dpoutlier.detectors.alarms import with_alarms
+from dpoutlier.detectors.frames import ADDED
 from dpoutlier.exceptions import DpoutlierError
+from dpoutlier.scoring.p_values import PValues
 from dpoutlier.server import metrics
 from dpoutlier.server.answers import CONTENT_TYPES, WRITERS
 from dpoutlier.server.arrow_points import arrow_points
@@ -153,6 +156,7 @@ async def score(request: Request, served: ModelToQuery, query: Annotated[ScoreQu
     kind = body_kind(headers)
     out = answer_kind(headers, kind)
     threshold = query.threshold if query.target_fpr is None else _threshold_for(served, query.target_fpr)
+    table = None if query.fdr is None else _p_table_for(served)
     body = await worker.bodies.read(headers, request.receive, complete="complete" in request.scope)
 
     def work() -> tuple[bytes, int]:
@@ -160,6 +164,8 @@ async def score(request: Request, served: ModelToQuery, query: Annotated[ScoreQu
         scored = served.scorer(nulls=query.missing == "null", threshold=threshold).of_columns(points.columns)
         if scored is None:
             raise missing_value(points, served.domain)
+        if table is not None and query.fdr is not None:
+            scored = with_alarms(scored, ADDED[0], table, query.fdr)
         used = served.model.threshold if threshold is None else threshold
         return WRITERS[out](scored, served, used), len(points)
 
@@ -215,3 +221,9 @@ def _threshold_for(served: LoadedModel, target_fpr: float) -> float | None:
     except DpoutlierError as error:
         problem = error.problem
     raise Refusal("bad-parameter", f"{problem} Leave out target_fpr, or give an outlier score as threshold.")
+
+
+def _p_table_for(served: LoadedModel) -> PValues:
+    if served.p_table is None:
+        raise Refusal("bad-parameter", f"{served.no_p_values} Leave out fdr.")
+    return served.p_table

@@ -110,6 +110,10 @@ class Scores(Schema):
     outlier_score: list[float | None]
     outside_bounds: list[bool | None]
     prediction: list[Literal[1, -1] | None] | None
+    p_value: list[float | None] = Field(default_factory=list)
+    """How rarely a normal point scores as high. Only with the parameter fdr."""
+    alarm: list[bool | None] = Field(default_factory=list)
+    """Whether the point is flagged. Only with the parameter fdr."""
 
 
 class ExplanationRow(Schema):

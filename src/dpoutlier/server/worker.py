@@ -5,6 +5,7 @@ from fastapi import Request
 from dpoutlier.server.audit_log import AuditLog
 from dpoutlier.server.authentication import Guard
 from dpoutlier.server.bodies import BodyReader
+from dpoutlier.server.drift import DriftWatch
 from dpoutlier.server.logs import flush
 from dpoutlier.server.metrics import tally
 from dpoutlier.server.models import LoadedModels
@@ -26,6 +27,7 @@ class Worker:
         self.bodies = BodyReader(settings.max_bytes, settings.body_seconds, 8 * settings.max_bytes)
         self.rate = RateLimit(settings.rate, settings.shared)
         self.threads = WorkThreads()
+        self.drift = DriftWatch(settings.workers)
         self.watch = Watch(self._checks())
         self.started = False
 
@@ -40,6 +42,7 @@ class Worker:
         checks = [
             PeriodicCheck("keys", self.guard.refresh),
             PeriodicCheck("models", lambda: check_models(self.models), most_age=LOADING),
+            PeriodicCheck("drift", self.drift.refresh),
         ]
         if self.audit is not None and self.refused is not None:
             refused, audit = self.refused, self.audit

@@ -6,7 +6,7 @@ from typing import Any
 
 import dpoutlier
 
-from .scenarios import SCENARIOS, WALKED
+from .scenarios import SCENARIOS, TWINS, WALKED
 from .walking import LEFT_TO_SCENARIOS, Walk, how_to_call, members
 
 EXEMPT = {
@@ -33,6 +33,10 @@ REFUSED = (
     "*.fit_predict",
     "FittedDetector.walk",
     "FittedDetector.export_scores",
+    "FittedDetector.alarms",  # of a merge, as the next two
+    "FittedDetector.false_alarms",
+    "FittedDetector.p_values",
+    *(f"{twin}.{name}" for twin in TWINS for name in ("alarms", "false_alarms", "p_values")),  # without a histogram
     "DPGridKNN.export_scores",
     "GridKNN.export_scores",
     "PyODAdapter.decision_scores_",

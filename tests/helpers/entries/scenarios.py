@@ -103,7 +103,15 @@ TWINS: dict[str, Callable[..., Any]] = {
     "Marginals": lambda **more: Marginals(bins=3, **more),
 }
 WITHIN = {
-    "DPForest": ("Explanation", "Counterfactual", "CountIntervals", "PrivacyStatement", "Guarantee", "Category"),
+    "DPForest": (
+        "Explanation",
+        "Counterfactual",
+        "CountIntervals",
+        "FalseAlarms",
+        "PrivacyStatement",
+        "Guarantee",
+        "Category",
+    ),
     "DPGridKNN": ("Explanation",),
     "DPMarginals": ("Explanation",),
 }
@@ -204,7 +212,7 @@ def knn(rows, place):
     for form in ("pandas objects", "polars", "csv file"):
         table = FRAMES[form](rows, place.folder)
         if isinstance(table, str):
-            KNN(k=2, target_fpr=0.5, **FEATURES).fit(table)
+            KNN(k=2, target_fpr=0.5, outlier_share=0.1, **FEATURES).fit(table)
         else:
             KNN(k=2, **FEATURES).fit(dropped(table))
 
@@ -278,6 +286,15 @@ def on_spark(rows, place):
 def twins(rows, place):
     table = arrow(rows).drop_columns("who")
     return [shown(make(target_fpr=None, **FEATURES).fit(table)) for make in TWINS.values()]
+
+
+@scenario(
+    "a declared share of outliers", "DPMarginals.fit", "DPMarginals.false_alarms", "DPMarginals.alarms", even=True
+)
+def with_outliers(rows, place):
+    """The argument ``outlier_share``, and what is said of the threshold then."""
+    found = fitted("DPMarginals", rows, place, outlier_share=0.05)
+    return [shown(found), found.false_alarms(), found.p_values(points()), found.alarms(points(), fdr=0.5)]
 
 
 @scenario("a fit by name, through PyOD's polarity", "dpoutlier.detector", "PyODAdapter.fit")
@@ -401,6 +418,8 @@ ARGUMENTS: dict[str, list[str]] = {
     ],
     "score": [
         "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --n-jobs 1",
+        "forest.dpo points.csv --output alarms.csv --fdr 0.5",
+        f"forest points.csv --fdr 0.5 {SERVER}",
         "keyed.secret.dpo points.csv --threshold 1.5 --missing null --output scores.parquet",
         f"forest points.csv {SERVER}",
     ],
@@ -503,6 +522,8 @@ REQUESTS: dict[str, list[dict[str, Any]]] = {
         {"path": "/v1/models/forest/score", "headers": JSON, "body": ROWS_JSON.encode()},
         {"path": "/v1/models/keyed/score", "headers": SENT_CSV, "body": ROWS_CSV.encode(), "query": "threshold=1"},
         {"path": "/v1/models/forest/score", "headers": JSON, "body": ROWS_JSON.encode(), "query": "target_fpr=0.3"},
+        {"path": "/v1/models/forest/score", "headers": JSON, "body": ROWS_JSON.encode(), "query": "fdr=0.5"},
+        {"path": "/v1/models/keyed/score", "headers": SENT_CSV, "body": ROWS_CSV.encode(), "query": "fdr=0.5"},
         {"path": "/v1/models/forest/score", "headers": JSON, "body": b'{"points": [[1, "low", null]]}'},
         {"path": "/v1/models/none/score", "headers": JSON, "body": b"{}"},
         {"path": "/v1/models/forest/score", "headers": {"Content-Type": "image/png"}, "body": b""},

@@ -1,6 +1,7 @@
 """All planted bugs: privacy bugs, each with the test that must notice it and with where such a bug was seen."""
 
 from . import (
+    bugs_of_alerts,
     bugs_of_budgets,
     bugs_of_messages,
     bugs_of_noise,
@@ -23,6 +24,7 @@ MODULES = (
     bugs_of_budgets,
     bugs_of_secrets,
     bugs_of_serving,
+    bugs_of_alerts,
 )
 
 PARTS: dict[str, list[PlantedBug]] = {module.PART: module.BUGS for module in MODULES}

@@ -5,10 +5,11 @@ import { offer } from "./dom.js";
 import { exact } from "./words.js";
 
 const ADDED = ["outlier_score", "outside_bounds", "prediction"];
+const TESTED = ["p_value", "alarm"];
 
 /** Names of the columns to add; one that the points have already gets a number. */
-export function addedNames(header) {
-  return ADDED.map((name) => {
+export function addedNames({ points: { header }, tests }) {
+  return [...ADDED, ...(tests ? TESTED : [])].map((name) => {
     let free = name;
     for (let i = 2; header.includes(free); i++) free = `${name}_${i}`;
     return free;
@@ -17,11 +18,13 @@ export function addedNames(header) {
 
 /** The file's lines. Values stand as they came; points without a score have empty fields. */
 export function* lines(result) {
-  const { points, scores, outside } = result;
-  yield `${recordOf([...points.header, ...addedNames(points.header)])}\r\n`;
+  const { points, scores, outside, tests } = result;
+  const added = addedNames(result);
+  yield `${recordOf([...points.header, ...added])}\r\n`;
   for (let row = 0; row < points.length; row++) {
     const known = !Number.isNaN(scores[row]);
-    const told = known ? [exact(scores[row]), outside[row] ? "true" : "false", String(result.prediction(row))] : ["", "", ""];
+    const told = known ? [exact(scores[row]), outside[row] ? "true" : "false", String(result.prediction(row))] : added.map(() => "");
+    if (known && tests) told.push(exact(tests.p[row]), tests.alarm(row) ? "true" : "false");
     yield `${recordOf([...points.row(row), ...told])}\r\n`;
   }
 }

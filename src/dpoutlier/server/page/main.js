@@ -6,7 +6,7 @@ import { download } from "./download.js";
 import { ExplanationPanel } from "./explanation.js";
 import { giving, rowForm, typedRow } from "./giving.js";
 import { Histogram } from "./histogram.js";
-import { showModel, statementDialog } from "./model.js";
+import { showModel, showWarning, statementDialog } from "./model.js";
 import { pointsOf, pointsOfRows, pointsOfText, PointsProblem } from "./points.js";
 import { Result } from "./result.js";
 import { scoreAll, thresholdFor } from "./scoring.js";
@@ -231,8 +231,11 @@ function showResult(result) {
   $("result").hidden = false;
   $("fpr-form").hidden = state.model.target_fpr === null;
   if (state.model.target_fpr !== null) $("fpr").value = String(Number((100 * state.model.target_fpr).toPrecision(6)));
+  showWarning($("result-warning"), result.model);
+  $("flagging").hidden = result.tests === null;
   histogram.show(result);
   table.show(result);
+  flag();
   moveThreshold(result.start, originOf(result));
   showPoints();
   $("result-title").focus({ preventScroll: true });
@@ -270,6 +273,26 @@ function showSummary(result) {
     ...(result.unscored ? [[strong(result.unscored, ""), " without a score"]] : []),
   ];
   $("summary").replaceChildren(...parts.flatMap((part, i) => (i ? [", ", el("span", {}, ...part)] : [el("span", {}, ...part)])));
+}
+
+/** Marks alarms at the false-discovery rate in its field; one that cannot be used changes nothing. */
+function flag() {
+  const tests = state.result?.tests;
+  if (!tests) return;
+  const fdr = $("fdr").valueAsNumber;
+  const usable = fdr > 0 && fdr < 1;
+  $("fdr").setAttribute("aria-invalid", String(!usable));
+  if (usable) tests.aim(fdr);
+  else if (tests.fdr === undefined) tests.aim(0.1);
+  table.update();
+  const said = [el("strong", { className: "outlying" }, count(tests.flagged)), ` flagged of ${many(tests.sorted.length, "point")}`];
+  $("flagged").replaceChildren(...(usable ? [...said, whyNone(tests)] : ["The rate must be a number between 0 and 1."]));
+}
+
+function whyNone({ flagged, smallest, fdr, sorted, fewest }) {
+  if (flagged > 0 || sorted.length === 0) return ".";
+  const what = smallest > fdr ? "none ever is" : `fewer than ${count(fewest)} never are`;
+  return `: ${what}, as ${short(smallest)} is the smallest p-value that this model gives. More rows times epsilon give smaller ones.`;
 }
 
 async function aimAt(event) {
@@ -312,6 +335,7 @@ $("log-heights").addEventListener("change", () => {
   histogram.logarithmic = $("log-heights").checked;
   histogram.draw();
 });
+$("fdr").addEventListener("input", flag);
 $("download").addEventListener("click", () => download(state.result));
 giving({ file: giveFile, text: giveText, row: giveRow, ready: () => state.model !== null && !$("work").hidden });
 statementDialog(() => state.model);

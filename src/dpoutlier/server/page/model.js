@@ -11,6 +11,7 @@ const KINDS = {
 
 export function showModel(model) {
   $("model-name").textContent = model.id;
+  showWarning($("model-warning"), model);
   document.title = `${model.id} – dpoutlier`;
   const tag = model.publishable ? ["tag good", "publishable"] : ["tag warn", "secret: stays with the custodian"];
   $("model-tags").replaceChildren(el("span", { className: tag[0] }, tag[1]));
@@ -22,6 +23,24 @@ export function showModel(model) {
     el("li", {}, el("span", { className: "feature-name" }, feature.name), el("span", { className: "feature-range" }, rangeOf(feature)))));
 }
 
+/** First of all, whether the model's own threshold can be relied on. */
+export function showWarning(place, model) {
+  const found = model.false_alarms;
+  place.hidden = (found ?? { trusted: true }).trusted;
+  if (place.hidden) return;
+  const why = found.upper === 0 ? "it lies above every score, so no point is ever beyond it" : `it may flag ${rangeIn(found)}`;
+  place.replaceChildren(el("strong", {}, "The model’s threshold cannot be trusted"), `: ${why}.`);
+}
+
+const rangeIn = ({ lower, upper, level }) =>
+  `${percent(lower)} to ${percent(upper)} of normal points (${percent(level)} confidence)`;
+
+function falseAlarms(found) {
+  if (!found) return [];
+  const none = found.upper === 0;
+  return [["False alarms", none ? "none" : `about ${percent(found.expected)}`, none ? "no score lies above the threshold" : rangeIn(found)]];
+}
+
 function facts(model) {
   const { unit } = model.statement ?? {};
   const threshold = number(model.threshold);
@@ -30,6 +49,7 @@ function facts(model) {
     ["Privacy", `ε = ${model.epsilon}`, [unit, model.neighbours].filter(Boolean).join(", ")],
     ["Detector", model.detector, KINDS[model.detector]],
     ["Threshold", Number.isNaN(threshold) ? "none" : short(threshold), rate],
+    ...falseAlarms(model.false_alarms),
   ];
 }
 

@@ -1,5 +1,7 @@
 // What was found: scores, their order, and the threshold as it is set. Everything here is worked out in the page.
 
+import { number } from "./words.js";
+
 export class Result {
   constructor(model, points, sent, { scores, outside, threshold }) {
     Object.assign(this, { model, points, sent, scores, outside });
@@ -10,6 +12,7 @@ export class Result {
     this.ownThreshold = threshold;
     this.start = Number.isNaN(threshold) ? this.percentile(0.95) : threshold;
     this.threshold = this.start;
+    this.tests = model.p_values ? new Tests(model.p_values, this.scores) : null;
   }
 
   /** The smallest score that at least this share of the scores does not exceed. */
@@ -41,6 +44,47 @@ export class Result {
     const score = this.scores[row];
     return Number.isNaN(score) ? NaN : score > this.threshold ? -1 : 1;
   }
+}
+
+/** P-values, and alarms by Benjamini and Hochberg's procedure, as the library has them. Points without a score have none. */
+export class Tests {
+  constructor({ levels, values }, scores) {
+    const ends = levels.map(number);
+    this.values = values;
+    this.p = scores.map((score) => (Number.isNaN(score) ? NaN : values[binOf(score, ends)]));
+    this.sorted = this.p.filter((value) => !Number.isNaN(value)).sort();
+    this.smallest = Math.min(...values);
+    this.cutoff = -1;
+  }
+
+  /** Sets the false-discovery rate. */
+  aim(fdr) {
+    const { sorted } = this;
+    let last = sorted.length;
+    while (last > 0 && !(sorted[last - 1] <= (fdr * last) / sorted.length)) last--;
+    Object.assign(this, { fdr, cutoff: last > 0 ? sorted[last - 1] : -1, flagged: last });
+  }
+
+  /** Whether a point is flagged. */
+  alarm(row) {
+    return this.p[row] <= this.cutoff;
+  }
+
+  /** Fewer points than this are never flagged together. */
+  get fewest() {
+    return Math.ceil((this.smallest * this.sorted.length) / this.fdr);
+  }
+}
+
+/** Bin i holds the scores above level i - 1 and up to level i; the last bin those above every level too. */
+function binOf(score, levels) {
+  let [low, high] = [0, levels.length - 1];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (levels[middle] >= score) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** Rows from the largest score to the smallest, of equal ones the first first; rows without a score come last. */

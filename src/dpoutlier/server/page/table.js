@@ -43,6 +43,7 @@ export class Table {
   #header() {
     const own = [
       ["rank", "Rank"], ["row", "Row"], ["score", "Score"], ["outside", "Bounds"], ["prediction", "Prediction"],
+      ...(this.result.tests ? [["p", "p-value"]] : []),
     ].map(([key, text]) => this.#heading(key, text, "own"));
     const { points, sent } = this.result;
     const given = points.header.map((name, j) => this.#heading(j, name, sent.columns.includes(j) ? "feature" : "other"));
@@ -77,6 +78,7 @@ export class Table {
       const place = (row) => ({ "-1": 0, 1: 1 })[result.prediction(row)] ?? 2;
       return byNumber(Array.from(result.scores, (_, row) => place(row)), descending);
     }
+    if (column === "p") return byNumber(result.tests.p.map((p) => (Number.isNaN(p) ? (descending ? -1 : 2) : p)), descending);
     return byColumn(result.points.column(column), descending);
   }
 
@@ -120,10 +122,13 @@ export class Table {
         ...(known ? [bar((score - this.low) / (this.high - this.low || 1), "score-bar"), el("span", {}, short(score))] : [el("span", { className: "muted" }, "no score")])),
       el("td", {}, result.outside[row] ? el("span", { className: "tag warn" }, "outside") : ""),
       el("td", { className: "prediction" }),
+      ...(result.tests ? [el("td", { className: "p-value", title: known ? exact(result.tests.p[row]) : "" },
+        el("span", {}, known ? short(result.tests.p[row]) : ""), el("span", { className: "tag warn", hidden: true }, "alarm"))] : []),
       ...result.points.row(row).map((value) => el("td", { className: "value" }, value)),
     );
     line.dataset.row = String(row);
     this.#predict(line, row);
+    this.#flag(line, row);
     return line;
   }
 
@@ -134,9 +139,16 @@ export class Table {
     line.querySelector(".prediction").textContent = { "-1": "outlier", 1: "inlier" }[prediction] ?? "";
   }
 
-  /** Predictions by the threshold as it is now. */
+  #flag(line, row) {
+    if (this.result.tests) line.querySelector(".p-value .tag").hidden = !this.result.tests.alarm(row);
+  }
+
+  /** Predictions and alarms as they are now. */
   update() {
-    for (const line of this.lines) this.#predict(line, Number(line.dataset.row));
+    for (const line of this.lines) {
+      this.#predict(line, Number(line.dataset.row));
+      this.#flag(line, Number(line.dataset.row));
+    }
   }
 
   // Rows -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,51 @@
+"""Whether the points of a day still score as the reference rows did: a number for each model, at no price."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpoutlier.exceptions import DpoutlierError
+from dpoutlier.model.drift import Seen
+from dpoutlier.server.metrics import tally
+from dpoutlier.server.models import LoadedModel
+
+DAYS = 31
+"""Days of a month: each worker compares its own points once a day."""
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+class DriftWatch:
+    """The points of the present day, for each model. At midnight (UTC) they are compared with the released counts, and dropped."""
+
+    def __init__(self, workers: int, today: Callable[[], date] = _today) -> None:
+        self.checks_per_month, self._today = DAYS * workers, today
+        self._lock, self._day = threading.Lock(), today()
+        self._seen: dict[str, tuple[str, Seen]] = {}
+
+    def add(self, served: LoadedModel, scores: NDArray[np.float64]) -> None:
+        """Count the scores of a request. A new release of a model begins anew."""
+        with self._lock:
+            release, seen = self._seen.get(served.name, ("", None))
+            if seen is None or release != served.release:
+                try:
+                    seen = Seen(served.model, scores_only=True)
+                except DpoutlierError:  # the model has no histogram of scores
+                    return
+                self._seen[served.name] = served.release, seen
+            seen.add(scores)
+
+    def refresh(self) -> None:
+        """Compare the points of a day that is over."""
+        with self._lock:
+            today = self._today()
+            if today == self._day:
+                return
+            self._day, over, self._seen = today, self._seen, {}
+        for name, (_, seen) in over.items():
+            tally.drifted[name] = seen.compared(self.checks_per_month).drifted
