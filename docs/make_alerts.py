@@ -1,6 +1,6 @@
 """Print the tables of docs/alerts.md: false alarms, their intervals, p-values and alarms, on simulated and on public tables.
 
-PYTHONPATH=. DPOUTLIER_DATA=<folder with the experiments' CSV files> python docs/make_alerts.py [--only rates,real] [--keep runs.jsonl]
+PYTHONPATH=. DPOUTLIER_DATA=<folder of the experiments' tables> python docs/make_alerts.py [--only rates] [--keep runs.jsonl]
 
 Every fit is seeded, so the figures repeat. With --keep, measurements are added to a file as they are made; a second run goes on
 from there. --quick makes few fits, to see that it runs.
@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
@@ -160,7 +160,9 @@ def flagged(fit: Any, points: Floats, outlying: NDArray[np.bool_]) -> list[float
 BATCHES = 5
 
 
-def made_batches(*, detector: str, made: str, n: int, epsilon: float, size: int, share: float, seed: int) -> list[float]:
+def made_batches(
+    *, detector: str, made: str, n: int, epsilon: float, size: int, share: float, seed: int
+) -> list[float]:
     """Means over batches of made-up points."""
     population, seed_now = Made(made, seed), seed_of("batches", made, n, epsilon, size, share, seed)
     rng = np.random.default_rng(seed_now)
@@ -168,7 +170,11 @@ def made_batches(*, detector: str, made: str, n: int, epsilon: float, size: int,
     n_outliers = round(share * size)
     outlying = np.arange(size) >= size - n_outliers
     found = [
-        flagged(fit, np.concatenate([population.normal(size - n_outliers, rng), population.outliers(n_outliers, rng)]), outlying)
+        flagged(
+            fit,
+            np.concatenate([population.normal(size - n_outliers, rng), population.outliers(n_outliers, rng)]),
+            outlying,
+        )
         for _ in range(BATCHES)
     ]
     return [float(x) for x in np.mean(found, axis=0)]
@@ -229,8 +235,14 @@ def _judged(fits: list[Any], normal: Floats, outliers: Floats) -> dict[str, Any]
     return {
         "auroc": float(roc_auc_score(labels, own)),
         "rates": [float((score > found.threshold).mean()) for score, found in zip(scores, stated, strict=True)],
-        "found": [float((one.outlier_scores(outliers) > found.threshold).mean()) for one, found in zip(fits, stated, strict=True)],
-        "within": [bool(found.lower <= (score > found.threshold).mean() <= found.upper) for score, found in zip(scores, stated, strict=True)],
+        "found": [
+            float((one.outlier_scores(outliers) > found.threshold).mean())
+            for one, found in zip(fits, stated, strict=True)
+        ],
+        "within": [
+            bool(found.lower <= (score > found.threshold).mean() <= found.upper)
+            for score, found in zip(scores, stated, strict=True)
+        ],
         "p": [float((one.p_values(normal) <= 0.05).mean()) for one in (without, told)],
     }
 
@@ -242,7 +254,8 @@ def made_dirty(*, detector: str, made: str, n: int, epsilon: float, share: float
     k = round(share * n)
     reference = np.concatenate([normal[k:], outliers[:k]])
     fits = [
-        fitted(detector, n, epsilon, reference, outlier_share=said, unsafe_seed=seed_now % 2**31) for said in (0.0, share)
+        fitted(detector, n, epsilon, reference, outlier_share=said, unsafe_seed=seed_now % 2**31)
+        for said in (0.0, share)
     ]
     return _judged(fits, population.normal(CHUNK, rng), population.outliers(CHUNK // 10, rng))
 
@@ -287,7 +300,9 @@ def table_auroc(*, name: str, epsilon: float, number: int, seed: int) -> list[fl
         on_table("forest", name, number, epsilon, seed, parts.reference, target_fpr=None),
         on_table("forest", name, number, epsilon, seed, parts.reference),
         on_table("forest", name, number, epsilon, seed, parts.reference, threshold_share=OLD_SHARE),
-        on_table("forest", name, number, epsilon, seed, parts.reference[:0], n_rows_hint=guessed_rows(len(parts.reference))),
+        on_table(
+            "forest", name, number, epsilon, seed, parts.reference[:0], n_rows_hint=guessed_rows(len(parts.reference))
+        ),
     ]
     return [float(roc_auc_score(parts.outlying, one.outlier_scores(parts.points))) for one in fits]
 
@@ -319,7 +334,11 @@ class Runs:
             done.append((case, self.known[key]))
             if time.time() - self.last > 5:
                 self.last = time.time()
-                print(f"{measure.__name__}: {i + 1} of {len(todo)}, {self.last - started:.0f} s, {case}", file=sys.stderr, flush=True)
+                print(
+                    f"{measure.__name__}: {i + 1} of {len(todo)}, {self.last - started:.0f} s, {case}",
+                    file=sys.stderr,
+                    flush=True,
+                )
         return done
 
 
@@ -401,7 +420,13 @@ def _rate_cells(found: list[Any], n: int, epsilon: float) -> list[str]:
         percent(float(((realised >= a) & (realised <= b)).mean()), 0)
         for a, b in ((0.01, 0.1), (0.025, 0.08), (0.045, 0.055))
     ]
-    return [f"{n:,}", f"{epsilon:g}", percent(float(np.median(realised))), f"{100 * low:.1f} to {percent(float(high))}", *boxes]
+    return [
+        f"{n:,}",
+        f"{epsilon:g}",
+        percent(float(np.median(realised))),
+        f"{100 * low:.1f} to {percent(float(high))}",
+        *boxes,
+    ]
 
 
 def _contains(one: dict[str, Any], target: float) -> bool:
@@ -411,7 +436,9 @@ def _contains(one: dict[str, Any], target: float) -> bool:
 
 def intervals(runs: Runs, amount: Amount) -> None:
     """B."""
-    _interval_table("Intervals that contain the realised rate; targets of 1, 5 and 10 %, fitted with 5 %", fits(runs, amount))
+    _interval_table(
+        "Intervals that contain the realised rate; targets of 1, 5 and 10 %, fitted with 5 %", fits(runs, amount)
+    )
     kept = {}
     for fitted_with in (0.01, 0.1):
         kept[fitted_with] = runs.of(
@@ -426,7 +453,13 @@ def intervals(runs: Runs, amount: Amount) -> None:
 
 
 def _interval_table(title: str, kept: Kept) -> None:
-    head(title, "detector", "rows", *(f"epsilon {epsilon:g}" for epsilon in (0.1, 1.0, 5.0)), "trusted at the target of 5 %, by epsilon")
+    head(
+        title,
+        "detector",
+        "rows",
+        *(f"epsilon {epsilon:g}" for epsilon in (0.1, 1.0, 5.0)),
+        "trusted at the target of 5 %, by epsilon",
+    )
     worst = []
     for detector, n in product(DETECTORS, sorted({n for n, _ in GRID})):
         cells, trusted = [], []
@@ -439,8 +472,12 @@ def _interval_table(title: str, kept: Kept) -> None:
         line(detector, f"{n:,}", *cells, " / ".join(trusted))
     fits_of_cell = len(found)
     below = [one for one in worst if one[0] < 0.88]
-    print(f"\n{fits_of_cell} fits for each cell; standard error {percent(float(np.sqrt(0.09 / fits_of_cell)))} where 90 % are right.")
-    print(f"Mean of all {len(worst)} cells {percent(float(np.mean([one[0] for one in worst])))}; {len(below)} below 88 %.")
+    print(
+        f"\n{fits_of_cell} fits for each cell; standard error {percent(float(np.sqrt(0.09 / fits_of_cell)))} where 90 % are right."
+    )
+    print(
+        f"Mean of all {len(worst)} cells {percent(float(np.mean([one[0] for one in worst])))}; {len(below)} below 88 %."
+    )
     for share, *what in sorted(below)[:12]:
         print("- {}: {}, {:,} rows, epsilon {:g}, target {:g}".format(percent(share), *what))
 
@@ -460,8 +497,15 @@ def _p_table(title: str, kept: Kept) -> None:
     above, cells = [], 0
     for detector, (n, epsilon) in product(DETECTORS, RATES):
         of_all = np.array([one["p"] for one in chosen(kept, detector=detector, n=n, epsilon=epsilon)])
-        line(detector, f"{n:,}", f"{epsilon:g}", *(f"{x:.2f} ± {e:.2f}" for x, e in zip(*_mean_and_error(of_all / AT), strict=True)))
-    for detector, made, (n, epsilon) in product(DETECTORS, MADE, sorted({(case["n"], case["epsilon"]) for case, _ in kept})):
+        line(
+            detector,
+            f"{n:,}",
+            f"{epsilon:g}",
+            *(f"{x:.2f} ± {e:.2f}" for x, e in zip(*_mean_and_error(of_all / AT), strict=True)),
+        )
+    for detector, made, (n, epsilon) in product(
+        DETECTORS, MADE, sorted({(case["n"], case["epsilon"]) for case, _ in kept})
+    ):
         found = np.array([one["p"] for one in chosen(kept, detector=detector, made=made, n=n, epsilon=epsilon)])
         mean, error = _mean_and_error(found)
         for a, x, e in zip(AT, mean, error, strict=True):
@@ -471,8 +515,14 @@ def _p_table(title: str, kept: Kept) -> None:
             cells += 1
             if x > a:
                 above.append((x - a) / max(e, 1e-12))
-                print(f"above: {detector}, {made}, {n:,} rows, epsilon {epsilon:g}, a {a:g}: {x:.5f} ± {e:.5f}, exact limit {at_least:.5f}", file=sys.stderr)
-    print(f"\nOf {cells} cells (detector, kind of rows, rows, epsilon, a), {len(above)} have a mean above a; by at most ", end="")
+                print(
+                    f"above: {detector}, {made}, {n:,} rows, epsilon {epsilon:g}, a {a:g}: {x:.5f} ± {e:.5f}, exact {at_least:.5f}",
+                    file=sys.stderr,
+                )
+    print(
+        f"\nOf {cells} cells (detector, kind of rows, rows, epsilon, a), {len(above)} have a mean above a; by at most ",
+        end="",
+    )
     print(f"{max(above, default=0.0):.1f} standard errors over fits.")
 
 
@@ -486,14 +536,32 @@ def batches(runs: Runs, amount: Amount) -> None:
     cases = [
         {"detector": detector, "made": made, "n": n, "epsilon": epsilon, "size": size, "share": share, "seed": seed}
         for detector, made, n, epsilon, (size, share), seed in product(
-            DETECTORS, ("clusters", "skewed"), (1000, 3000, 10_000, 100_000), (1.0, 5.0), BATCH_KINDS, range(amount.batches)
+            DETECTORS,
+            ("clusters", "skewed"),
+            (1000, 3000, 10_000, 100_000),
+            (1.0, 5.0),
+            BATCH_KINDS,
+            range(amount.batches),
         )
     ]
     kept = runs.of(made_batches, cases)
     head("Alarms at a false-discovery rate of 10 %: made-up batches", "detector", "data", *columns)
-    for detector, made, n, epsilon in product(DETECTORS, ("clusters", "skewed"), (1000, 3000, 10_000, 100_000), (1.0, 5.0)):
-        line(detector, SAID[made], f"{n:,}", f"{epsilon:g}", *_alarm_cells(chosen(kept, detector=detector, made=made, n=n, epsilon=epsilon)))
-    head("The same by size of the batch and its share of outliers, forest, 3 clusters, epsilon 1", "batch", "rows", *columns[2:])
+    for detector, made, n, epsilon in product(
+        DETECTORS, ("clusters", "skewed"), (1000, 3000, 10_000, 100_000), (1.0, 5.0)
+    ):
+        line(
+            detector,
+            SAID[made],
+            f"{n:,}",
+            f"{epsilon:g}",
+            *_alarm_cells(chosen(kept, detector=detector, made=made, n=n, epsilon=epsilon)),
+        )
+    head(
+        "The same by size of the batch and its share of outliers, forest, 3 clusters, epsilon 1",
+        "batch",
+        "rows",
+        *columns[2:],
+    )
     for (size, share), n in product(BATCH_KINDS, (3000, 10_000, 100_000)):
         own = chosen(kept, detector="forest", made="clusters", n=n, epsilon=1.0, size=size, share=share)
         line(f"{size}, {percent(share, 0)} outliers", f"{n:,}", *_alarm_cells(own))
@@ -508,7 +576,13 @@ def batches(runs: Runs, amount: Amount) -> None:
     head("Held-out batches of tables", "table", "detector", "epsilon", "points, outliers", *columns[2:])
     for name, detector, epsilon in product(names, DETECTORS, (1.0, 5.0)):
         own = chosen(kept, name=name, detector=detector, epsilon=epsilon)
-        line(f"{name} ({len(split(name, 0).reference):,})", detector, f"{epsilon:g}", f"{own[0][5]}, {own[0][6]}", *_alarm_cells(own))
+        line(
+            f"{name} ({len(split(name, 0).reference):,})",
+            detector,
+            f"{epsilon:g}",
+            f"{own[0][5]}, {own[0][6]}",
+            *_alarm_cells(own),
+        )
 
 
 BATCH_KINDS = ((200, 0.05), (200, 0.1), (1000, 0.05), (1000, 0.1))
@@ -526,7 +600,17 @@ DIRTY_TABLES = ("satellite", "page-blocks0", "segment0", "kc1", "yeast3")
 
 def dirty(runs: Runs, amount: Amount) -> None:
     """E."""
-    columns = ("epsilon", "outliers", "AUROC", "false alarms", "with outlier_share", "flagged outliers", "with it", "P(p <= .05)", "with it")
+    columns = (
+        "epsilon",
+        "outliers",
+        "AUROC",
+        "false alarms",
+        "with outlier_share",
+        "flagged outliers",
+        "with it",
+        "P(p <= .05)",
+        "with it",
+    )
     kinds = [(detector, made, n) for detector, made, n in product(DETECTORS, ("clusters", "skewed"), (1000, 10_000))]
     kept = runs.of(
         made_dirty,
@@ -537,7 +621,13 @@ def dirty(runs: Runs, amount: Amount) -> None:
     )
     head("Outliers among made-up reference rows, target 5 %", "detector", "data", "rows", *columns)
     for (detector, made, n), share in product(kinds, SHARES):
-        line(detector, SAID[made], f"{n:,}", "1", *_dirty_cells(share, chosen(kept, detector=detector, made=made, n=n, share=share)))
+        line(
+            detector,
+            SAID[made],
+            f"{n:,}",
+            "1",
+            *_dirty_cells(share, chosen(kept, detector=detector, made=made, n=n, share=share)),
+        )
     names = [name for name in DIRTY_TABLES if name in table_names()]
     kept = runs.of(
         table_dirty,
@@ -570,7 +660,16 @@ def real(runs: Runs, amount: Amount) -> None:
     kept = runs.of(table_rate, cases)
     head(
         "Held-out inliers of tables beside the interval, target 5 %",
-        *("detector", "epsilon", "tables", "median", "1 to 10 %", "2.5 to 8 %", "in the interval, with the chance of held-out inliers", "lowest table"),
+        *(
+            "detector",
+            "epsilon",
+            "tables",
+            "median",
+            "1 to 10 %",
+            "2.5 to 8 %",
+            "in the interval, with the chance of held-out inliers",
+            "lowest table",
+        ),
     )
     for detector, epsilon in product(DETECTORS, (1.0, 5.0)):
         own = [(case["name"], one) for case, one in kept if (case["detector"], case["epsilon"]) == (detector, epsilon)]
@@ -584,7 +683,17 @@ def real(runs: Runs, amount: Amount) -> None:
             percent(float(np.mean([*inside.values()]))),
             f"{least}, {percent(float(inside[least]), 0)}",
         )
-    head("By table, forest", "table", "rows", "epsilon", "realised, mean", "expected, mean", "interval, mean", "in it", "trusted")
+    head(
+        "By table, forest",
+        "table",
+        "rows",
+        "epsilon",
+        "realised, mean",
+        "expected, mean",
+        "interval, mean",
+        "in it",
+        "trusted",
+    )
     for name, epsilon in product(table_names(), (1.0, 5.0)):
         own = chosen(kept, name=name, epsilon=epsilon, detector="forest")
         if own:
@@ -606,7 +715,17 @@ def _auroc(runs: Runs, amount: Amount) -> None:
         )
     ]
     kept = runs.of(table_auroc, cases)
-    head("AUROC of the forest on the tables, by what a threshold takes of epsilon", "epsilon", "no threshold", "default share", "lost", "5 % share", "lost", "most lost at the default share", "fitted on no rows")
+    head(
+        "AUROC of the forest on the tables, by what a threshold takes of epsilon",
+        "epsilon",
+        "no threshold",
+        "default share",
+        "lost",
+        "5 % share",
+        "lost",
+        "most lost at the default share",
+        "fitted on no rows",
+    )
     for epsilon in (5.0, 1.0, 0.3):
         by_table = {name: np.mean(chosen(kept, name=name, epsilon=epsilon), axis=0) for name in table_names()}
         values = np.array([*by_table.values()])
@@ -637,7 +756,9 @@ SECTIONS: dict[str, Callable[[Runs, Amount], None]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas: " + ", ".join(SECTIONS))
+    parser.add_argument(
+        "--only", default=",".join(SECTIONS), help="sections, separated by commas: " + ", ".join(SECTIONS)
+    )
     parser.add_argument("--keep", type=Path, help="file that keeps measurements")
     parser.add_argument("--quick", action="store_true", help="few fits")
     given = parser.parse_args()
