@@ -26,7 +26,7 @@ SCORING = (
     "alarms decision_function offset_ outlier_scores outside_bounds p_values predict score_frame score_one score_samples "
     "set_threshold"
 )
-MODEL = f"{SCORING} bounds_ count_intervals explain export_scores false_alarms guarantee_ privacy_statement publishable save"
+MODEL = f"{SCORING} bounds_ count_intervals drift explain export_scores false_alarms guarantee_ privacy_statement publishable save"
 DETECTOR = f"{MODEL} fit fit_predict set_params"
 VISIBLE = {
     "Bounds": "domain from_file leaked n_features of",
@@ -38,7 +38,8 @@ VISIBLE = {
     "DPGridKNN": f"{DETECTOR} walk",
     "DPMarginals": DETECTOR,
     "Explanation": "counterfactual found instead k note ranking region regions to_table value",
-    "FalseAlarms": "trusted",
+    "Drift": "to_dict",
+    "FalseAlarms": "to_dict trusted",
     "FittedDetector": f"{MODEL} estimator walk",
     "Forest": DETECTOR,
     "GridKNN": f"{DETECTOR} walk",

@@ -197,7 +197,7 @@ def test_a_column_that_would_be_added_twice_is_refused(folder):
 
 # Thresholds that cannot be trusted ----------------------------------------------------------------------------------------
 
-HEADLINE = "The threshold cannot be trusted: "
+HEADLINE, WARNED = "The threshold cannot be trusted: ", "THE THRESHOLD CANNOT BE TRUSTED"
 
 
 def test_score_says_first_that_a_threshold_cannot_be_trusted(folder):
@@ -221,27 +221,23 @@ FIT = ("fit", "rows.csv", "--features", "features.toml")
 def test_fit_and_inspect_say_what_the_threshold_does(folder):
     Path("features.toml").write_text("[features]\nx = [-6, 6]\ny = [-6, 6]\n")
     NORMAL.slice(0, 5000).to_pandas().to_csv("rows.csv", index=False)
-    told = run(*FIT, "--epsilon", "2", "--n-rows-hint", "5000", "--target-fpr", "0.05", "-o", "sure").output
+    told = run(*FIT, "--epsilon", "2", "--n-rows-hint", "5000", "--target-fpr", "0.05", "-o", "sure").stdout
     found = load("sure.dpo").false_alarms()
     assert found.trusted
-    assert HEADLINE not in told
-    assert f"Threshold: {found.threshold:.4g}. Expected false alarms: {found}" in told
-    told = run("inspect", "sure.dpo").stdout
-    assert HEADLINE not in told
-    assert f"  false alarms            {found}" in told
-    names = ("expected", "lower", "upper", "level", "trusted")
-    said = json.loads(run("inspect", "sure.dpo", "--json").stdout)["scoring"]["false_alarms"]
-    assert said == {name: getattr(found, name) for name in names}
+    for page in (told, run("inspect", "sure.dpo").stdout):
+        assert WARNED not in page
+        assert f"false alarms              {str(found).split(';')[0]}" in page
+    said = json.loads(run("inspect", "sure.dpo", "--json").stdout)["statement"]["false_alarms"]
+    assert said == found.to_dict()
     NORMAL.slice(0, 100).to_pandas().to_csv("rows.csv", index=False)
-    told = run(*FIT, "--epsilon", "0.2", "--n-rows-hint", "100", "--target-fpr", "0.05", "-o", "unsure")
+    told = run(*FIT, "--epsilon", "0.2", "--n-rows-hint", "100", "--target-fpr", "0.05", "-o", "unsure").stdout
     assert not load("unsure.dpo").false_alarms().trusted
-    assert told.stdout.startswith(HEADLINE)
-    assert run("inspect", "unsure.dpo").stdout.startswith(HEADLINE)
-    assert json.loads(run("inspect", "unsure.dpo", "--json").stdout)["scoring"]["false_alarms"]["trusted"] is False
+    for page in (told, run("inspect", "unsure.dpo").stdout):
+        assert page.splitlines()[3].startswith(WARNED)  # after the title
+    assert json.loads(run("inspect", "unsure.dpo", "--json").stdout)["statement"]["false_alarms"]["trusted"] is False
     told = run(*FIT, "--epsilon", "1", "--n-rows-hint", "100", "-o", "without").stdout
-    assert "Threshold" not in told.replace("Thresholds", "")
-    assert json.loads(run("inspect", "without.dpo", "--json").stdout)["scoring"]["false_alarms"] is None
-    assert "false alarms" not in run("inspect", "without.dpo").stdout
+    assert "false alarms" not in told
+    assert "false_alarms" not in json.loads(run("inspect", "without.dpo", "--json").stdout)["statement"]
 
 
 def test_what_the_headline_says():

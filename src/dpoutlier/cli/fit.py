@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dpoutlier.cli.progress import reading, say, say_if_compiling
-from dpoutlier.cli.threshold import warn_of
 from dpoutlier.detectors.registry import DETECTOR_NAMES
 from dpoutlier.exceptions import DpoutlierError, InvalidParameterError
 
@@ -196,11 +195,7 @@ def fit(
         path = unfitted.save(output, overwrite=force)
         if book is not None:
             book.settle()
-        false_alarms = unfitted._false_alarms()
-        warn_of(false_alarms)
         say(str(unfitted.privacy_statement()))
-        if false_alarms is not None:
-            say(f"\nThreshold: {false_alarms.threshold:.4g}. Expected false alarms: {false_alarms}")
         if book is not None:
             say(f"\n{book.outcome(book.receipt)}")
         say(f"\nWrote {path}")

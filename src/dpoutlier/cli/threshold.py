@@ -1,6 +1,6 @@
 """What commands say of a threshold, and first of all whether it can be relied on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpoutlier.cli.progress import say
 
@@ -22,11 +22,3 @@ def doubt(found: "FalseAlarms") -> str:
     if found.upper == 0:
         return "it lies above every score, so no point is ever flagged"
     return f"it may flag {percent(found.lower)} to {percent(found.upper)} of normal points ({percent(found.level)} confidence)"
-
-
-def as_data(found: "FalseAlarms | None") -> dict[str, Any] | None:
-    """For JSON."""
-    if found is None:
-        return None
-    names = ("expected", "lower", "upper", "level", "trusted")
-    return {name: getattr(found, name) for name in names}

@@ -150,7 +150,7 @@ class HoldsModel(ScoresPoints):
         return found
 
     def drift(self, X: Any, *, checks_per_month: int = 30) -> Drift:
-        """Compare points with the released counts: do they still come from where the reference rows came from?
+        """Compare points with the released counts, to see whether they have drifted away from the reference rows.
 
         It has no privacy cost. For each feature, and for scores if the fit had a ``target_fpr``, shares of points are compared with
         noisy shares of reference rows. Noise and chance are accounted for: on points that are drawn as the reference rows were, all

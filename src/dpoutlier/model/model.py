@@ -99,7 +99,7 @@ class Model:
         histogram = self.score_histogram
         if self.threshold is None or self.merged is not None or histogram is None or not histogram.left_out:
             return None
-        return false_alarms(histogram, self.threshold, level)
+        return false_alarms(histogram, self.threshold, level, self.scorer.spread)
 
     def p_values(self) -> PValues:
         """The p-value of each bin of scores, or an error that says why there are none."""

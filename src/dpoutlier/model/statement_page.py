@@ -3,6 +3,8 @@
 import textwrap
 from typing import Any
 
+from dpoutlier.scoring.false_alarms import percent
+
 UNTRUSTED = (
     "THE THRESHOLD CANNOT BE TRUSTED: of normal points it may flag {range}. Scores do not depend on it. More rows, more epsilon "
     "or a larger share of it for the threshold would help."
@@ -74,12 +76,12 @@ def page_of(s: Any) -> list[str]:
 
 
 def _false_alarms(found: dict[str, Any]) -> str:
-    return f"about {100 * found['expected']:.2g} % of normal points; {_range(found)}"
+    return f"about {percent(found['expected'])} of normal points; {_range(found)}"
 
 
 def _range(found: dict[str, Any]) -> str:
     """In percent, with the confidence."""
-    return f"{100 * found['lower']:.2g} to {100 * found['upper']:.2g} % (at {100 * found['level']:.3g} % confidence)"
+    return f"{percent(found['lower'])} to {percent(found['upper'])} (at {percent(found['level'])} confidence)"
 
 
 def _epsilons(s: Any) -> list[tuple[str, str]]:

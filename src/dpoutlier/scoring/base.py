@@ -27,6 +27,10 @@ class Scorer(Protocol):
     def falls(self) -> bool:
         """Whether no score ever rises when a row is added, wherever it is. Then p-values have a proof."""
 
+    @property
+    def spread(self) -> float:
+        """How much wider than a binomial one the law of the number of rows above a level is."""
+
     def suits(self, partition: Partition) -> bool:
         """Whether it can score by the counts of such a partition."""
 

@@ -20,8 +20,6 @@ from dpoutlier.scoring.threshold import ScoreHistogram
 
 BENT = 2
 """Between two levels a share may bend away from a straight line by one over this of the room that there is."""
-TIED = 1.4
-"""Where scores have ties, rows of a cell pass a level together: the chance of sampling is wider by this factor (measured)."""
 WIDE = 2
 """An interval wider than so many times the expected rate is no basis for trust in a threshold."""
 
@@ -100,8 +98,8 @@ def percent(share: float) -> str:
     return f"{100 * share:.{min(digits, 4)}f} %"
 
 
-def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9) -> FalseAlarms:
-    """What a threshold on this histogram's scores does."""
+def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9, spread: float = 1.0) -> FalseAlarms:
+    """What a threshold on this histogram's scores does; ``spread`` is that of the scorer."""
     exact_level = as_level(level)
     levels = histogram.levels
     at = int(np.searchsorted(levels, threshold, side="left"))  # the lowest level that is not below the threshold
@@ -110,8 +108,8 @@ def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9) 
     widest = (0.0, 1.0)
     if histogram.swamped:
         return FalseAlarms(0.0, *widest, float(exact_level), float(threshold))
-    after = _at(histogram, at, exact_level)
-    before = (1.0, 1.0, 1.0) if at == 0 else _at(histogram, at - 1, exact_level)
+    after = _at(histogram, at, exact_level, spread)
+    before = (1.0, 1.0, 1.0) if at == 0 else _at(histogram, at - 1, exact_level, spread)
     if threshold == levels[at]:
         before = after
     if before == after or not histogram.continuous or at == 0 or not np.isfinite(levels[at]):
@@ -125,7 +123,7 @@ def false_alarms(histogram: ScoreHistogram, threshold: float, level: Any = 0.9) 
     return FalseAlarms(*_of_normal(share, lower, upper, histogram.outlier_share), float(exact_level), float(threshold))
 
 
-def _at(histogram: ScoreHistogram, at: int, level: Fraction) -> tuple[float, float, float]:
+def _at(histogram: ScoreHistogram, at: int, level: Fraction, spread: float) -> tuple[float, float, float]:
     """The share above one level, and its interval."""
     from scipy.stats import beta  # noqa: PLC0415 - slow to import, and only needed here
 
@@ -138,8 +136,8 @@ def _at(histogram: ScoreHistogram, at: int, level: Fraction) -> tuple[float, flo
     beyond, hits = (1 - float(level)) / 2, share * rows
     low = float(beta.ppf(beyond, hits, rows - hits + 1)) if hits > 0 else 0.0
     high = float(beta.ppf(1 - beyond, hits + 1, rows - hits)) if hits < rows else 1.0
-    below, more = ((1.0 if histogram.continuous else TIED) * width for width in (share - low, high - share))
-    return share, max(share - math.hypot(noise, below), 0.0), min(share + math.hypot(noise, more), 1.0)
+    below, more = math.hypot(noise, spread * (share - low)), math.hypot(noise, spread * (high - share))
+    return share, max(share - below, 0.0), min(share + more, 1.0)
 
 
 def _laws(noise: Noise | None) -> tuple[Noise, ...]:

@@ -56,6 +56,7 @@ class LogCounts:
 
     name: ClassVar[str] = "log-counts"
     falls: ClassVar[bool] = True
+    spread: ClassVar[float] = 1.0
 
     soft: bool = False
     floor: int = UNIT // 2

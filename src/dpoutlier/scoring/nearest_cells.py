@@ -81,6 +81,8 @@ class NearestCells:
     """
 
     name: ClassVar[str] = "nearest-cells"
+    spread: ClassVar[float] = 1.6
+    """Rows of one cell pass a level together. Measured where the home cell decides, the widest case: docs/alerts.md."""
 
     k: int = 10
     weighted: bool = False

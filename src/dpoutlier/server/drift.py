@@ -4,9 +4,8 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpoutlier.detectors.batches import ScoredBatch
+from dpoutlier.detectors.frames import ADDED
 from dpoutlier.exceptions import DpoutlierError
 from dpoutlier.model.drift import Seen
 from dpoutlier.server.metrics import tally
@@ -28,8 +27,9 @@ class DriftWatch:
         self._lock, self._day = threading.Lock(), today()
         self._seen: dict[str, tuple[str, Seen]] = {}
 
-    def add(self, served: LoadedModel, scores: NDArray[np.float64]) -> None:
+    def add(self, served: LoadedModel, scored: ScoredBatch) -> None:
         """Count the scores of a request. A new release of a model begins anew."""
+        scores = scored.columns[ADDED[0]]
         with self._lock:
             release, seen = self._seen.get(served.name, ("", None))
             if seen is None or release != served.release:
@@ -38,7 +38,7 @@ class DriftWatch:
                 except DpoutlierError:  # the model has no histogram of scores
                     return
                 self._seen[served.name] = served.release, seen
-            seen.add(scores)
+            seen.add(scores if scored.known is None else scores[scored.known])
 
     def refresh(self) -> None:
         """Compare the points of a day that is over."""

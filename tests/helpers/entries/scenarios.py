@@ -107,6 +107,7 @@ WITHIN = {
         "Explanation",
         "Counterfactual",
         "CountIntervals",
+        "Drift",
         "FalseAlarms",
         "PrivacyStatement",
         "Guarantee",
@@ -397,6 +398,7 @@ GRID = "--detector grid --bins 3 --k 3"
 TREES = "--n-trees 3 --depth 4 --subspace 2,3 --tree-seed 5"
 CHARGED = "--ledger budget.ledger --dataset all --anchor an.anchor"
 SERVER = "--url http://127.0.0.1:9 --key-file key.txt"
+THRESHOLD = "--target-fpr 0.1 --threshold-share 0.1 --outlier-share 0.01"
 BUDGET = "budget.ledger --anchor an.anchor"
 ARGUMENTS: dict[str, list[str]] = {
     "ledger create": [
@@ -406,7 +408,7 @@ ARGUMENTS: dict[str, list[str]] = {
     ],
     "fit": [
         f"{CSV} {FIT} --output plain --detector marginals --bins 3 --tight-ranges --force",
-        f"{CSV} {FIT} --output forest --detector forest {TREES} --n-rows-hint 100 {CHARGED} --target-fpr 0.1 --threshold-share 0.1",
+        f"{CSV} {FIT} --output forest --detector forest {TREES} --n-rows-hint 100 {CHARGED} {THRESHOLD}",
         f"{PARQUET} {FIT} {GRID} --output grid --weighted --distance point --max-depth 3 --max-cells 50 --exhausted as-printed",
         f"{CSV} {FIT} {GRID} --output sparse --counts sparse --sparse-size 20",
         f"{CSV} {FIT} {GRID} --output keyed --counts keyed",
@@ -416,6 +418,7 @@ ARGUMENTS: dict[str, list[str]] = {
         f"given/none.csv {FIT} --output none",
         f"{CSV} {FIT} --output none --ledger budget.ledger --dataset unheard-of",
     ],
+    "watch": ["forest.dpo points.csv --checks-per-month 4", "forest.dpo points.csv --json"],
     "score": [
         "forest.dpo points.csv --output scores.csv --top 2 --target-fpr 0.3 --force --n-jobs 1",
         "forest.dpo points.csv --output alarms.csv --fdr 0.5",
