@@ -107,6 +107,9 @@ def test_the_printed_table_has_both_with_and_without_an_output(folder):
     assert {int(row[1]): row[at] == "yes" for row in rows} == {int(row[1]): bool(alarms[int(row[1])]) for row in rows}
     assert len({row[at] for row in rows}) == 2
     assert "p_value" not in run("score", "good.dpo", "points.csv").stdout
+    narrow = CliRunner().invoke(app, ["score", "good.dpo", "points.csv", "--fdr", "0.1"], env={"COLUMNS": "80"}).stdout
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert all(name in narrow for name in ("outlier_score", "prediction", "p_value", "alarm"))
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -514,6 +514,18 @@ def test_score_with_a_url_writes_the_same_file(server, files, name):
         assert (files / f"there.{out}").read_bytes() == (files / f"here.{out}").read_bytes()
 
 
+def test_score_with_a_url_says_first_that_a_threshold_cannot_be_trusted(server, files):
+    there = ["--url", server.url, "--key-file", "key.txt"]
+    headline = "The threshold cannot be trusted: it "
+    found = {name: local.model_.false_alarms() for name, (_, local) in server.pairs.items()}
+    doubtful = {name for name, own in found.items() if own is not None and not own.trusted}
+    for name in sorted({"forest", "grid", "people", *doubtful} - {"nameless"}):
+        told = run("score", name, "points.csv", *there)
+        assert told.stderr.startswith(headline) == (name in doubtful)
+        assert headline not in told.stdout
+    assert doubtful
+
+
 def test_score_with_a_url_fails_in_the_same_words(server, files):
     there = ["--url", server.url, "--key-file", "key.txt"]
     (files / "less.csv").write_text("age,dose\n1,2\n")

@@ -112,7 +112,7 @@ def test_the_share_of_epsilon_follows_a_public_rule():
         fitted = DPMarginals(1, features=(-6, 6), target_fpr=0.05, tight_ranges=True, **arguments).fit(ROWS[:500])
         return next(float(one.epsilon) for one in fitted.model_.charges if one.purpose == "threshold")
 
-    assert [share(n_rows_hint=n) for n in (100, 1000, 1_000_000)] == [0.1, 0.25, 0.05]
+    assert [share(n_rows_hint=n) for n in (100, 1000, 1_000_000)] == [0.062, 0.25, 0.05]
     assert share(n_rows_hint=1000, threshold_share=0.3) == 0.3
     assert share(n_rows_hint=None, bins=5) == 0.2
     assert share(n_rows_hint=1000, rows_per_person=10) == share(n_rows_hint=100)

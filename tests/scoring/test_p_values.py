@@ -154,12 +154,12 @@ def test_models_without_a_proof_give_no_p_values():
         "never rises|rise when a row": DPGridKNN(1, features=(-6, 6), bins=8, weighted=True, target_fpr=0.05),
         "can rise when a row": DPGridKNN(1, features=(-6, 6), bins=8, distance="point", target_fpr=0.05),
         "taken from the reference rows": Forest((-600, 600), target_fpr=0.05),
-        "spent no epsilon": DPForest(1, features=(-6, 6), n_rows_hint=20_000),
+        "spent no epsilon on a histogram": DPForest(1, features=(-6, 6), n_rows_hint=20_000),
     }
     for words, detector in fits.items():
         with pytest.raises((InvalidParameterError, ThresholdNotSetError), match=words):
             detector.fit(ROWS).p_values(ROWS[:2])
-    with pytest.raises(ThresholdNotSetError, match="merged"):
+    with pytest.raises(ThresholdNotSetError, match="a merge has no histogram"):
         merge(
             [DPMarginals(1, features=(-6, 6), bins=8, target_fpr=0.05).fit(ROWS[half::2]) for half in (0, 1)],
             people="overlapping",

@@ -96,7 +96,8 @@ def score(
     detector = open_model(model, url, key_file, ca, n_jobs)
     if target_fpr is not None or threshold is not None:
         detector.set_threshold(target_fpr=target_fpr, score=threshold)
-    warn_of(detector._false_alarms(), "See dpoutlier inspect.", stderr=True)
+    remedy = "See dpoutlier inspect." if url is None else "Give one yourself: --threshold SCORE."
+    warn_of(detector._false_alarms(), remedy, stderr=True)
     if url is None:
         say_if_compiling()
 

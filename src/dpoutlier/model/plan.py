@@ -43,12 +43,12 @@ def share_for_threshold(n_rows: int | None, epsilon_per_row: float, target_fpr: 
     would do, or so large that less is enough. docs/alerts.md has the measurements.
 
     >>> [float(share_for_threshold(n, 1.0, 0.05)) for n in (100, 1000, 10_000, 1_000_000)]
-    [0.1, 0.25, 0.25, 0.05]
+    [0.062, 0.25, 0.25, 0.05]
     """
     if n_rows is None:
         return USUAL_SHARE
     x = max(n_rows * epsilon_per_row * target_fpr / 0.05, 1e-9)
-    share = min(max(x / 1600, 0.1), float(MOST_SHARE)) * min(1.0, math.sqrt(10_000 / x))
+    share = min(x / 1600, float(MOST_SHARE)) * min(1.0, math.sqrt(10_000 / x))
     return max(Fraction(round(1000 * share), 1000), LEAST_SHARE)
 
 

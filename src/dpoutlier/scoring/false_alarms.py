@@ -16,7 +16,7 @@ import numpy as np
 
 from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.summed import SummedNoise, as_level
-from dpoutlier.scoring.threshold import ScoreHistogram
+from dpoutlier.scoring.threshold import STEEPEST, ScoreHistogram
 
 BENT = 2
 """Between two levels a share may bend away from a straight line by one over this of the room that there is."""
@@ -71,8 +71,8 @@ class FalseAlarms:
 
     @property
     def trusted(self) -> bool:
-        """Whether the interval is at most twice as wide as the expected share. If not, do not rely on the threshold."""
-        return self.expected > 0 and self.upper - self.lower <= WIDE * self.expected
+        """Whether the interval is at most twice as wide as the expected share, and above 0. If not, do not rely on the threshold."""
+        return self.lower > 0 and self.upper - self.lower <= WIDE * self.expected
 
     def to_dict(self) -> dict[str, float | bool]:
         """Give the shares as data.
@@ -145,10 +145,10 @@ def _laws(noise: Noise | None) -> tuple[Noise, ...]:
 
 
 def _between(before: float, after: float, part: float) -> float:
-    """Between two levels, logarithms of shares fall in straight lines; to a share of 0 the share itself does."""
-    if after <= 0 or before <= 0:
-        return before + part * (after - before)
-    return math.exp(math.log(before) + part * (math.log(after) - math.log(before)))
+    """Between two levels, logarithms of shares fall in straight lines, as for ``ScoreHistogram.threshold``."""
+    if before <= 0:
+        return 0.0
+    return before * (max(after, STEEPEST * before) / before) ** part
 
 
 def _of_normal(share: float, lower: float, upper: float, outliers: float) -> tuple[float, float, float]:

@@ -12,8 +12,8 @@ from dpoutlier.noise.mechanism import Noise
 from dpoutlier.noise.registry import mechanism_to_json
 
 MIN_LEVELS, MAX_LEVELS = 8, 128
-STEEPEST = 0.2
-"""Between two levels, the share of rows above is taken to fall to no less than this part of what is asked for."""
+STEEPEST = 0.1
+"""From one level to the next, the share of rows above is taken to fall to no less than this part of it."""
 DENSER = 1.5
 """A ladder is denser at its lower end, where rows crowd: the power of its steps."""
 TOO_MANY = 2
@@ -108,8 +108,8 @@ class ScoreHistogram:
             return float(self.levels[below + int(np.argmin(ratios))])
         if at == 0:
             return float(self.levels[at])
-        before, after = shares[at - 1], max(shares[at], STEEPEST * wanted)
-        part = math.log(before / wanted) / math.log(before / after)
+        before, after = shares[at - 1], max(shares[at], STEEPEST * shares[at - 1])
+        part = min(math.log(before / wanted) / math.log(before / after), 1.0)
         return float(self.levels[at - 1] + part * (self.levels[at] - self.levels[at - 1]))
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -75,7 +75,7 @@ class FalseAlarms(Schema):
     upper: float
     level: float
     trusted: bool
-    """Whether the interval is at most twice as wide as the expected share."""
+    """Whether the interval is at most twice as wide as the expected share, and above 0."""
 
 
 class PValues(Schema):
