@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,15 +76,11 @@ class Made:
         return rows
 
 
-def fresh_wanted(n_rows: int) -> int:
-    return min(max(100 * n_rows, LEAST_FRESH), MOST_FRESH)
-
-
-@lru_cache(1)
-def fresh(made: str, seed: int) -> Floats:
+@lru_cache(4)
+def fresh(made: str, seed: int, n: int) -> Floats:
     """Normal points of a population; the fits on it share them, and no two of those that are averaged do."""
     population, rng = Made(made, seed), np.random.default_rng(seed_of("fresh", made, seed))
-    return np.concatenate([population.normal(CHUNK, rng) for _ in range(MOST_FRESH // CHUNK)])
+    return np.concatenate([population.normal(CHUNK, rng) for _ in range(n // CHUNK)])
 
 
 # ---------------------------------------------------------------- measurements, one fit each
@@ -110,7 +106,7 @@ def one_fit(
     for wanted in TARGETS:
         found = fit.set_threshold(target_fpr=wanted).false_alarms()
         stated[wanted] = found
-    points = fresh(made, seed)[: fresh_wanted(n)]
+    points = fresh(made, seed, min(max(100 * n, LEAST_FRESH), MOST_FRESH))
     hits, small = np.zeros(len(TARGETS), int), np.zeros(len(AT), int)
     for first in range(0, len(points), CHUNK):
         part = points[first : first + CHUNK]
@@ -359,7 +355,7 @@ class Amount(NamedTuple):
     noises: int
 
 
-FULL = Amount(seeds=50, other_targets=10, loose=10, batches=10, splits=10, noises=1)
+FULL = Amount(seeds=50, other_targets=5, loose=5, batches=10, splits=10, noises=1)
 QUICK = Amount(seeds=1, other_targets=1, loose=1, batches=1, splits=1, noises=1)
 MADE = ("clusters", "skewed", "three", "twenty")
 SAID = {
@@ -453,8 +449,26 @@ def intervals(runs: Runs, amount: Amount) -> None:
                 if n in OTHER_ROWS
             ),
         )
+    _spread_table(fits(runs, amount))
     for fitted_with, found in kept.items():
         _interval_table(f"The same, fitted with a target of {100 * fitted_with:g} %", found)
+
+
+def _spread_table(kept: Kept) -> None:
+    """How far realised rates scatter around what is expected: in units of a binomial law, and of what the interval states."""
+    head(
+        "Standard deviation of realised minus expected rate, target 5 %, in units of a binomial one and of the stated one",
+        *("detector", "rows", "epsilon", "by the binomial one", "by the stated one"),
+    )
+    for detector, (n, epsilon) in product(DETECTORS, ((10_000, 1.0), (10_000, 5.0), (100_000, 1.0), (100_000, 5.0))):
+        own = [one["rates"]["0.05"] for one in chosen(kept, detector=detector, n=n, epsilon=epsilon)]
+        known = np.array(
+            [(one["realised"], one["expected"], one["upper"] - one["lower"]) for one in own if one["lower"] > 0]
+        )
+        realised, expected, width = known.T
+        binomial = np.sqrt(expected * (1 - expected) / n)
+        ratios = [np.sqrt(np.mean(((realised - expected) / unit) ** 2)) for unit in (binomial, width / (2 * 1.645))]
+        line(detector, f"{n:,}", f"{epsilon:g}", *(f"{ratio:.2f}" for ratio in ratios))
 
 
 def _interval_table(title: str, kept: Kept) -> None:
@@ -742,6 +756,22 @@ def _auroc(runs: Runs, amount: Amount) -> None:
             *(f"{old:.4f}", f"{lost_before[0]:.4f} ± {lost_before[1]:.4f}"),
             *(f"{most}, {by_table[most][0] - by_table[most][1]:.3f}", f"{control:.3f}"),
         )
+    _lost_by_size(kept)
+
+
+def _lost_by_size(kept: Kept) -> None:
+    """By guessed rows times epsilon, which the default share follows."""
+    by_case: dict[tuple[str, float], list[list[float]]] = {}
+    for case, found in kept:
+        by_case.setdefault((case["name"], case["epsilon"]), []).append(found)
+    head("AUROC lost, by rows times epsilon", "rows times epsilon", "tables", "lost at the default share", "at 5 %")
+    sizes = {key: guessed_rows(len(split(key[0], 0).reference)) * key[1] for key in by_case}
+    for above, most in pairwise((0, 100, 400, 1000, 3000, 10_000, 10**9)):
+        values = np.array([np.mean(found, axis=0) for key, found in by_case.items() if above < sizes[key] <= most])
+        if len(values):
+            new, old = (_mean_and_error(values[:, 0] - values[:, i]) for i in (1, 2))
+            said = f"up to {most:,}" if most < 10**9 else f"above {above:,}"
+            line(said, len(values), *(f"{mean:.4f} ± {error:.4f}" for mean, error in (new, old)))
 
 
 def _plausible(one: dict[str, Any]) -> bool:
