@@ -15,7 +15,8 @@ INTRODUCTION = """\
 # The command line
 
 `dpoutlier` reads CSV and Parquet files and writes [model files](model-file.md). Its exit code is 0, or 2 if it cannot use
-its input (the message says what and why), or 1 if the machine failed, for example by a full disk; 3 from `watch` if it sees a drift. Files are
+its input (the message says what and why), or 1 if the machine failed, for example by a full disk, or 3 if `watch` sees a drift.
+Files are
 written aside and renamed when they are complete. An existing file is replaced only with `--force`.
 
 In a CSV file the first line names the columns. [Features](features-file.md) are found by name. `fit` ignores other columns, and

@@ -49,7 +49,7 @@ def asked(app, name, points, query="", accept="application/json"):
     return status, answer
 
 
-@pytest.mark.parametrize("name", ["forest", "marginals", "grid", "few"])
+@pytest.mark.parametrize("name", ["forest", "marginals", "few"])
 @pytest.mark.parametrize("fdr", [0.002, 0.1, 0.5, 0.9999])
 def test_alarms_are_those_of_the_library(app, models, name, fdr):
     detector = models[name][1]

@@ -130,7 +130,7 @@ class PrivacyStatement:
         Where in a ledger the fit was charged. None, and left out of ``to_dict()``, without a ledger.
     false_alarms : dict or None
         What the threshold does: ``expected``, ``lower``, ``upper``, ``level`` and whether it can be ``trusted``; see
-        :class:`FalseAlarms`. And what the fit was told: ``target_fpr`` and ``outlier_share``. None, and left out of
+        :class:`FalseAlarms`. And what was asked for: ``target_fpr`` and ``outlier_share``. None, and left out of
         ``to_dict()``, without a threshold that was estimated.
 
     See Also

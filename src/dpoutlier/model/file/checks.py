@@ -59,16 +59,15 @@ def _check_kind(model: Model) -> None:
     epsilon, histogram = model.guarantee.epsilon, model.score_histogram
     if epsilon is not None:
         check_epsilon(epsilon)
-    exact_and_negative = histogram is not None and histogram.noise is None and (histogram.counts < 0).any()
-    if histogram is not None and (
-        model.threshold is None or too_large(histogram.counts, MAX_COUNT) or exact_and_negative
-    ):
+    if histogram is not None and (model.threshold is None or too_large(histogram.counts, MAX_COUNT)):
         raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
 
 
 def _check_levels(model: Model) -> None:
-    """Where the levels of a threshold lie follows from what was released."""
+    """Where the levels of a threshold lie follows from what was released. Numbers of rows without noise are not negative."""
     histogram = model.score_histogram
+    if histogram is not None and histogram.noise is None and (histogram.counts < 0).any():
+        raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
     if histogram is None or not histogram.left_out:
         return
     levels = model.levels(histogram.noise)
