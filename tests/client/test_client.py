@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from dpoutlier import Category, Client, DPForest, DPGridKNN, DPMarginals, explanation_figure, load, merge
 from dpoutlier.cli.app import app
-from dpoutlier.exceptions import DpoutlierError, ServerError, ThresholdNotSetError
+from dpoutlier.exceptions import DpoutlierError, InvalidParameterError, ServerError, ThresholdNotSetError
 from dpoutlier.model.statement import PrivacyStatement
 from server_process import make_key, running_server
 from tls import BehindTLS, certificate
