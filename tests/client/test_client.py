@@ -134,7 +134,7 @@ def test_every_method_answers_as_the_model_does(pair, call):
 def test_p_values_and_alarms_are_those_of_the_model(pair, fdr):
     client, local = pair
     X = good_points(local, 1501)
-    if outcome(lambda: local.p_values(X))[0] in {ThresholdNotSetError, InvalidParameterError}:
+    if any(outcome(lambda: local.p_values(X))[0] is kind for kind in (ThresholdNotSetError, InvalidParameterError)):
         with pytest.raises(ThresholdNotSetError, match="the server has no p-values for this model"):
             client.p_values(X)
         with pytest.raises(ThresholdNotSetError, match="the server has no p-values for this model"):
