@@ -31,8 +31,8 @@ class Clock:
         return self.day
 
 
-def added(watch, served, points, known=None):
-    watch.add(served, list(points.T), known)
+def added(watch, served, points):
+    watch.add(served, list(points.T), served.scorer(nulls=True).of_columns(list(points.T)))
 
 
 def test_a_day_is_compared_when_it_is_over(served):
@@ -58,7 +58,7 @@ def test_a_day_is_compared_when_it_is_over(served):
 
 def test_points_without_a_score_and_those_past_the_limit_are_left_out(served):
     watch = DriftWatch(1, Clock())
-    added(watch, served, ROWS[:10], np.arange(10) < 4)
+    added(watch, served, np.where(np.arange(30).reshape(10, 3) < 12, ROWS[:10], np.nan))
     assert watch._seen["watched"][1].n == 4
     for _ in range(3):
         added(watch, served, ROWS[:10_000])

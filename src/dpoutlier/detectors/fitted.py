@@ -152,7 +152,8 @@ class HoldsModel(ScoresPoints):
     def drift(self, X: Any, *, checks_per_month: int = 30) -> Drift:
         """Compare points with the released counts, to see whether they have drifted away from the reference rows.
 
-        It has no privacy cost. For each feature, shares of points are compared with noisy shares of reference rows. Noise and
+        It has no privacy cost. For each feature, shares of points are compared with noisy shares of reference rows. So are the
+        scores of a forest that was fitted with ``target_fpr``, if it has so many features that few rows share a score. Noise and
         chance are accounted for: on points that are drawn as the reference rows were, all checks of a month together say
         "drifted" with a probability of at most 1 %. Small drifts need many points to be seen, and a model of few rows sees
         large ones only.
@@ -192,7 +193,7 @@ class HoldsModel(ScoresPoints):
         """
         seen = Seen(self._fitted_model())
         for part in X if isinstance(X, Iterator) else [X]:
-            self._of_points(part, lambda positions: seen.add(positions[:]))
+            self._of_points(part, lambda positions: seen.add(positions[:], self._outlier_scores(positions)))
         return seen.compared(checks_per_month)
 
     def export_scores(

@@ -23,6 +23,7 @@ from dpoutlier.exceptions import InvalidParameterError
 from dpoutlier.model.by_feature import Sums, edges_of, members_of
 from dpoutlier.noise.summed import SummedNoise
 from dpoutlier.privacy.guarantee import Purpose
+from dpoutlier.scoring.threshold import bin_of
 
 if TYPE_CHECKING:
     from dpoutlier.model.model import Model
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 A_MONTH = 0.01
 """Chance of a false alarm in a month, of all checks together."""
 MAX_CHECKS = 100_000
+SCORE = "score"
 MOST_PLACES = 8
 """Comparisons of one feature."""
 PARTS = 4
@@ -41,7 +43,7 @@ class Shift(NamedTuple):
     """A share of points that does not fit the released counts."""
 
     what: str
-    """The feature."""
+    """The feature, or 'score'."""
     where: str
     points: float
     """Share of the points there."""
@@ -63,7 +65,7 @@ class Drift:
         Whether any share of points does not fit. On points that are drawn as the reference rows were, all checks of a month
         together say so with a probability of at most 1 %.
     shifts : tuple
-        For each feature, if it does not fit: ``what``, ``where``, the share of ``points`` there, and between which
+        For scores and for each feature, if it does not fit: ``what``, ``where``, the share of ``points`` there, and between which
         ends, ``lower`` and ``upper``, that of the reference rows lies.
     n_points : int
         Number of points.
@@ -131,15 +133,24 @@ class Seen:
                 remedy="Use DPForest or DPMarginals, or a grid of few enough cells for counts='dense'.",
             )
         self.cells = np.zeros(model.partition.n_cells, np.int64)
+        histogram, few_ties = model.score_histogram, model.scorer.few_ties(model.partition)
+        usable = histogram is not None and histogram.left_out and model.merged is None and few_ties
+        self.histogram = histogram if usable else None
+        self.bins = np.zeros(0 if self.histogram is None else len(self.histogram.levels), np.int64)
 
-    def add(self, positions: NDArray[np.uint32]) -> None:
+    def add(self, positions: NDArray[np.uint32], scores: NDArray[np.float64]) -> None:
         """Count some more points."""
         self.n += len(positions)
         self.model.partition.tally(positions, self.cells)
+        if self.histogram is not None:
+            self.bins += np.bincount(bin_of(scores, self.histogram.levels), minlength=len(self.bins))
 
     def compared(self, checks_per_month: Any = 30) -> Drift:
         """Compare them with what was released."""
-        checks, shares = positive_int(MAX_CHECKS, checks_per_month=checks_per_month), _shares(self)
+        checks, shares = (
+            positive_int(MAX_CHECKS, checks_per_month=checks_per_month),
+            [*_of_scores(self), *_of_features(self)],
+        )
         part = A_MONTH / checks / PARTS / (2 * max(len(shares), 1))
         if not shares or not self.n:
             what = "points" if shares else "features with more than one cell"
@@ -150,7 +161,8 @@ class Seen:
             if odd < min(part, found.get(shift.what, (math.inf,))[0]):
                 found[shift.what] = odd, shift
         shifts = tuple(shift for _, shift in found.values())
-        within = float(np.median([(shift.upper - shift.lower) / 2 for _, shift in compared]))
+        widths = [(shift.upper - shift.lower) / 2 for _, shift in compared if shift.what != SCORE]
+        within = float(np.median(widths))
         return Drift(bool(shifts), shifts, self.n, len(shares), checks, within)
 
 
@@ -181,6 +193,8 @@ class _Share(NamedTuple):
     points: float
     rows: _Count
     all_rows: _Count
+    weight: float = 1.0
+    """What part of the rows is counted on."""
 
 
 def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
@@ -191,7 +205,8 @@ def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
     from scipy.stats import beta, binom  # noqa: PLC0415 - slow to import, and only needed here
 
     level, more = 1 - Fraction(part), 1.0 if share.rows.members == 1 else math.e
-    (low, high), (fewest, most) = share.rows.ends(level), share.all_rows.ends(level)
+    ends = (share.rows.ends(level), share.all_rows.ends(level))
+    (low, high), (fewest, most) = ((share.weight * one, share.weight * other) for one, other in ends)
     low, high, fewest, most = math.floor(low), math.ceil(high), math.floor(fewest), math.ceil(most)
     lower = float(beta.ppf(part / more, low, most - low + 1)) if 0 < low <= most else float(low > most)
     upper = float(beta.ppf(1 - part / more, high + 1, fewest - high)) if high < fewest else 1.0
@@ -200,7 +215,28 @@ def _compared(share: _Share, n: int, part: float) -> tuple[float, Shift]:
     return more * min(float(above), float(below)), Shift(share.what, share.where, share.points / n, lower, upper)
 
 
-def _shares(seen: Seen) -> list[_Share]:
+def _of_scores(seen: Seen) -> list[_Share]:
+    """Only where few rows share a score. Half of the rows are counted on, since their law is not quite binomial."""
+    histogram = seen.histogram
+    if histogram is None:
+        return []
+    laws, n_bins = () if histogram.noise is None else (histogram.noise,), len(histogram.counts)
+    above, points = (total - own.cumsum() for total, own in ((histogram.rows, histogram.counts), (seen.n, seen.bins)))
+    all_rows = _Count(histogram.rows, laws, n_bins)
+    return [
+        _Share(
+            SCORE,
+            f"score above {histogram.levels[at]:.4g}",
+            int(points[at]),
+            _Count(int(above[at]), laws, n_bins - 1 - at),
+            all_rows,
+            weight=0.5,
+        )
+        for at in sorted({int(at) for at in np.linspace(0, n_bins - 2, min(n_bins - 1, 2 * MOST_PLACES))})
+    ]
+
+
+def _of_features(seen: Seen) -> list[_Share]:
     """For each feature and some of its places: over all members that have it, each with the cells that fit the place best."""
     model, own = seen.model, seen.cells
     noisy, laws = all_counts(model.counts, model.partition.n_cells), model.noise_laws

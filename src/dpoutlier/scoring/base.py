@@ -23,6 +23,9 @@ class Scorer(Protocol):
     def continuous(self, partition: Partition) -> bool:
         """Whether scores lie anywhere between the levels of thresholds, so that a threshold may too."""
 
+    def few_ties(self, partition: Partition) -> bool:
+        """Whether so few rows share a score that the number of rows above a level is as good as binomial."""
+
     def falls(self, partition: Partition) -> bool:
         """Whether no score ever rises when a row is added, wherever it is. Then p-values have a proof."""
 

@@ -72,8 +72,11 @@ class LogCounts:
         """With few features many rows share a score, and pass a level together. Trees cut a line in eight."""
         if not self.soft:
             return 1.0 if partition.n_features > FEW_FEATURES else math.inf
-        axes = each_axis(partition.axes, partition.n_features)
-        return 1.0 if math.prod(axis.levels or CUT_IN for axis in axes) >= CUT_IN**FEW_FEATURES else math.inf
+        return 1.0 if _parts(partition) >= CUT_IN**FEW_FEATURES else math.inf
+
+    def few_ties(self, partition: Partition) -> bool:
+        """In a forest, from the parts of four lines on."""
+        return self.soft and _parts(partition) >= CUT_IN ** (2 * FEW_FEATURES)
 
     def falls(self, partition: Partition) -> bool:  # noqa: ARG002 - logarithms of counts and of sums only fall
         return True
@@ -167,6 +170,11 @@ class LogCounts:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> LogCounts:
         return cls(content["soft"], content["floor"])
+
+
+def _parts(partition: Partition) -> int:
+    """In how many parts trees can part all features together."""
+    return math.prod(axis.levels or CUT_IN for axis in each_axis(partition.axes, partition.n_features))
 
 
 def _sums(partition: Partition) -> list[tuple[slice, tuple[int, ...], tuple[tuple[int, ...], ...]]]:

@@ -112,6 +112,9 @@ class NearestCells:
         """Rows of one cell pass a level together, about k of them. For usual k it was measured: docs/alerts.md."""
         return SPREAD if self.k <= USUAL_K else math.inf
 
+    def few_ties(self, partition: Partition) -> bool:  # noqa: ARG002 - it is the same for all grids
+        return False
+
     def falls(self, partition: Partition) -> bool:
         """Along one line a walk goes farther and farther from home. With more features it does not.
 

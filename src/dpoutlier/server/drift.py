@@ -5,9 +5,10 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from dpoutlier.detectors.batches import ScoredBatch
+from dpoutlier.detectors.frames import ADDED
 from dpoutlier.exceptions import DpoutlierError
 from dpoutlier.model.drift import Seen
 from dpoutlier.server.metrics import tally
@@ -32,7 +33,7 @@ class DriftWatch:
         self._lock, self._day = threading.Lock(), today()
         self._seen: dict[str, tuple[str, Seen]] = {}
 
-    def add(self, served: LoadedModel, columns: list[NDArray[Any]], known: NDArray[np.bool_] | None) -> None:
+    def add(self, served: LoadedModel, columns: list[NDArray[Any]], scored: ScoredBatch) -> None:
         """Count the points of a request, at most so many in a day. A new release of a model begins anew."""
         with self._lock:
             release, seen = self._seen.get(served.name, ("", None))
@@ -44,8 +45,9 @@ class DriftWatch:
                 self._seen[served.name] = served.release, seen
             left = MOST_POINTS - seen.n
             if left > 0:
-                positions = Rows(columns, served.domain)[:left]
-                seen.add(positions if known is None else positions[known[:left]])
+                positions, scores = Rows(columns, served.domain)[:left], scored.columns[ADDED[0]][:left]
+                known = slice(None) if scored.known is None else scored.known[:left]
+                seen.add(positions[known], scores[known])
 
     def refresh(self) -> None:
         """Compare the points of a day that is over."""

@@ -164,7 +164,7 @@ async def score(request: Request, served: ModelToQuery, query: Annotated[ScoreQu
         scored = served.scorer(nulls=query.missing == "null", threshold=threshold).of_columns(points.columns)
         if scored is None:
             raise missing_value(points, served.domain)
-        worker.drift.add(served, points.columns, scored.known)
+        worker.drift.add(served, points.columns, scored)
         if table is not None and query.fdr is not None:
             scored = with_alarms(scored, ADDED[0], table, query.fdr)
         used = served.model.threshold if threshold is None else threshold
