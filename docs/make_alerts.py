@@ -310,6 +310,25 @@ def table_auroc(*, name: str, epsilon: float, number: int, seed: int) -> list[fl
 # ---------------------------------------------------------------- running and keeping
 
 
+SHIFTS, OF_A_DAY, DAYS = (0.2, 0.5, 1.0, 2.0), (300, 3000), 30
+
+
+def one_drift(*, detector: str, n: int, epsilon: float, seed: int) -> dict[str, Any]:
+    """False alarms in a month of 1,000 points a day, and whether shifts of one of 8 normal features are seen."""
+    rng = np.random.default_rng(seed)
+
+    def points(size: int, shift: float = 0.0) -> Floats:
+        return rng.normal([shift] + [0.0] * 7, 1, (size, 8))
+
+    fit = fitted(detector, n, epsilon, points(n), features=(-6, 6))
+    days = [fit.drift(points(1000)) for _ in range(DAYS)]
+    return {
+        "false": sum(day.drifted for day in days),
+        "within": float(np.median([day.within for day in days])),
+        "seen": [[fit.drift(points(size, shift)).drifted for size in OF_A_DAY] for shift in SHIFTS],
+    }
+
+
 class Runs:
     """Measurements, each made once: kept in a file, if one is given."""
 
@@ -777,6 +796,21 @@ def _lost_by_size(kept: Kept) -> None:
             line(said, len(values), *(f"{mean:.4f} ± {error:.4f}" for mean, error in (new, old)))
 
 
+def drifts(runs: Runs, amount: Amount) -> None:
+    """G."""
+    seen = [f"{size:,} points, shift {shift:g}" for shift in SHIFTS for size in OF_A_DAY]
+    head("Drift", "detector", "rows", "months with a false alarm", "known to within", *seen)
+    for detector, n in product(PROVED, (1000, 10_000, 100_000)):
+        cases = [{"detector": detector, "n": n, "epsilon": 1.0, "seed": seed} for seed in range(amount.seeds // 2 or 1)]
+        found = [one for _, one in runs.of(one_drift, cases)]
+        power = np.mean([one["seen"] for one in found], axis=0).ravel()
+        false = f"{sum(one['false'] > 0 for one in found)} of {len(found)}"
+        line(
+            *(detector, f"{n:,}", false, percent(float(np.median([one["within"] for one in found])))),
+            *(f"{share:.2f}" for share in power),
+        )
+
+
 def _plausible(one: dict[str, Any]) -> bool:
     """Whether the flagged share of held-out inliers fits the interval, given that they are a sample too."""
     share, of, hits = one["flagged"] / one["of"], one["of"], one["flagged"]
@@ -789,6 +823,7 @@ def _plausible(one: dict[str, Any]) -> bool:
 
 SECTIONS: dict[str, Callable[[Runs, Amount], None]] = {
     "rates": rates, "intervals": intervals, "p": p_values, "batches": batches, "dirty": dirty, "real": real,
+    "drift": drifts,
 }  # fmt: skip
 
 
