@@ -181,7 +181,7 @@ def test_a_model_without_p_values_is_refused_before_anything_is_written(folder, 
     before = sorted(folder.iterdir())
     told = run("score", f"{model}.dpo", "points.csv", "-o", "out.csv", "--fdr", "0.1", code=2)
     assert said in told.stderr
-    assert "--threshold SCORE" not in told.splitlines()[-1].stderr
+    assert "--threshold SCORE" not in told.stderr.splitlines()[-1]
     assert sorted(folder.iterdir()) == before
 
 
