@@ -147,10 +147,8 @@ class Seen:
 
     def compared(self, checks_per_month: Any = 30) -> Drift:
         """Compare them with what was released."""
-        checks, shares = (
-            positive_int(MAX_CHECKS, checks_per_month=checks_per_month),
-            [*_of_scores(self), *_of_features(self)],
-        )
+        checks = positive_int(MAX_CHECKS, checks_per_month=checks_per_month)
+        shares = [*_of_scores(self), *_of_features(self)]
         part = A_MONTH / checks / PARTS / (2 * max(len(shares), 1))
         if not shares or not self.n:
             what = "points" if shares else "features with more than one cell"
@@ -275,15 +273,12 @@ def _places(model: Model, j: int, of_members: list[tuple[Any, Sums, Sums]]) -> l
     missing = [_Place()] if model.domain.has_missing_cell(j) else []
     if category is not None:
         n = len(category.names)
-        return [
-            _Place(level=i, n_levels=n) for i in sorted({int(at) for at in np.linspace(0, n - 1, min(n, MOST_PLACES))})
-        ] + missing
+        some = sorted({int(at) for at in np.linspace(0, n - 1, min(n, MOST_PLACES))})
+        return [*(_Place(level=i, n_levels=n) for i in some), *missing]
     ends = edges_of(of_members[0][0])[1:-1]
-    cuts = ends if len(of_members) == 1 and len(ends) <= MOST_PLACES else _PARTS
-    return [_Place(below=cut) for cut in cuts if len(ends)] + missing
-
-
-_PARTS = [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
+    if len(of_members) > 1 or len(ends) > MOST_PLACES:
+        ends = [i / (MOST_PLACES + 1) for i in range(1, MOST_PLACES + 1)]
+    return [*(_Place(below=cut) for cut in ends), *missing]
 
 
 def _cells_of(axis: Any, place: _Place) -> slice:
