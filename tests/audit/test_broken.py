@@ -148,8 +148,9 @@ def test_the_number_of_rows_in_a_file(monkeypatch):
 
 
 def test_a_threshold_or_number_of_rows_that_is_not_charged(monkeypatch):
-    def exactly(exact, purpose, share, plan, source, small=fit._release_small):
-        return exact, small(exact, purpose, share, plan, source)[1]
+    def exactly(exact, paid, source):
+        """Charged, and without noise."""
+        return exact
 
     monkeypatch.setattr(fit, "_release_small", exactly)
     assert ("many runs", "counts") in refuted(target_fpr=0.1)

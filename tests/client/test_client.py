@@ -505,7 +505,7 @@ def test_score_with_a_url_writes_the_same_file(server, files, name):
         ("points.csv", "csv", ["--fdr", "0.3"]),
         ("holes.csv", "parquet", ["--fdr", "0.9", "--missing", "null"]),
     ):
-        if name == "marginals" and {"--target-fpr", "--fdr"} & {*more}:
+        if (name == "marginals" and {"--target-fpr", "--fdr"} & {*more}) or (name == "grid" and "--fdr" in more):
             continue
         here = run("score", server.paths[name], points, "-o", f"here.{out}", "--force", *more)
         told = run("score", name, points, "-o", f"there.{out}", "--force", *more, *there)

@@ -37,6 +37,8 @@ REFUSED = (
     "FittedDetector.false_alarms",
     "FittedDetector.p_values",
     *(f"{twin}.{name}" for twin in TWINS for name in ("alarms", "false_alarms", "p_values")),  # without a histogram
+    "DPGridKNN.alarms",
+    "DPGridKNN.p_values",
     "DPGridKNN.export_scores",
     "GridKNN.export_scores",
     "PyODAdapter.decision_scores_",

@@ -15,6 +15,9 @@ from dpoutlier.model.model import Model
 from dpoutlier.model.statement import promise_of
 from dpoutlier.partitions.base import Partition
 
+MANY_CELLS = 2**18
+"""Of more cells the levels are not laid again: a file must load at once."""
+
 
 def check_features(partition: Partition, domain: Domain) -> None:
     """Before counts are read, whose size follows from the partition."""
@@ -68,7 +71,7 @@ def _check_levels(model: Model) -> None:
     histogram = model.score_histogram
     if histogram is not None and histogram.noise is None and (histogram.counts < 0).any():
         raise ModelFileError("the histogram of scores in the model file is not one that a fit makes.")
-    if histogram is None or not histogram.left_out:
+    if histogram is None or not histogram.left_out or model.partition.n_cells > MANY_CELLS:
         return
     levels = model.levels(histogram.noise)
     if len(levels) != len(histogram.levels) or not np.allclose(levels, histogram.levels, rtol=1e-9, atol=1e-9):
