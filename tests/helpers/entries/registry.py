@@ -38,6 +38,7 @@ REFUSED = (
     "FittedDetector.p_values",
     *(f"{twin}.{name}" for twin in TWINS for name in ("alarms", "false_alarms", "p_values")),  # without a histogram
     "DPGridKNN.alarms",
+    "DPGridKNN.drift",  # of keyed and sparse counts
     "DPGridKNN.p_values",
     "DPGridKNN.export_scores",
     "GridKNN.export_scores",
