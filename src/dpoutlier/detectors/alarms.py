@@ -42,7 +42,7 @@ class Tally:
         return int(self.counts.sum())
 
     def cutoff(self, fdr: float) -> float:
-        """The p-value up to which points are flagged, as ``benjamini_hochberg`` does; ``NONE`` if none is."""
+        """The largest p-value of the flagged points, as in ``benjamini_hochberg``; ``NONE`` where no point is flagged."""
         values, places = np.unique(self.table.values, return_inverse=True)
         up_to = np.bincount(places, self.counts).cumsum()
         enough = np.flatnonzero(values <= fdr * up_to / max(self.n, 1))

@@ -12,6 +12,7 @@ from dpoutlier._atomic import write_aside
 from dpoutlier.counts.base import noisy_counts
 from dpoutlier.explain.drawing import INK, ConstrainedLayoutEngine, Figure, Line2D
 from dpoutlier.partitions.base import cell_ids
+from dpoutlier.scoring.false_alarms import percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -183,10 +184,11 @@ def _scores_panel(figure: Figure, axes: Any, detector: Any, data: Any) -> None:
         axes.scatter(here[:, 0], here[:, 1], c=colour, marker=marker, s=20, linewidths=1, alpha=0.85)
     axes.set_xlim(domain.lower[0], domain.upper[0])
     axes.set_ylim(domain.lower[1], domain.upper[1])
+    found = detector.false_alarms()
     handles = [
         Line2D([], [], color=BLUE, marker="o", ls="", label="benign, held out"),
         Line2D([], [], color=ORANGE, marker="x", ls="", label="malignant"),
-        Line2D([], [], color=GREEN, label="threshold, aimed at 10 % false alarms"),
+        Line2D([], [], color=GREEN, label=f"threshold: {percent(found.lower)} to {percent(found.upper)} false alarms"),
     ]
     axes.legend(handles=handles, loc="upper left", fontsize=8.5, framealpha=0.92)
     figure.colorbar(image, ax=axes, label="outlier score", pad=0.02, extend="max").ax.set_ylim(0, top)

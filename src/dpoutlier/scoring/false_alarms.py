@@ -71,7 +71,7 @@ class FalseAlarms:
 
     @property
     def trusted(self) -> bool:
-        """Whether the interval lies above 0 and is at most twice as wide as the expected share: rely on no other threshold."""
+        """Whether the interval lies above 0 and is at most twice as wide as the expected share. Do not rely on others."""
         return self.lower > 0 and self.upper - self.lower <= WIDE * self.expected
 
     def to_dict(self) -> dict[str, float | bool]:
